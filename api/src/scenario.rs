@@ -70,6 +70,9 @@ pub struct ScenarioLine {
     /// Bytes that it takes with its outcomes.
     #[serde(default)]
     pub bytes: u64,
+    /// Why its planning job was given up; absent where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// The fastest planner of a stored outcome.

@@ -131,6 +131,9 @@ pub struct SweepLine {
     /// Bytes that it takes with its rows.
     #[serde(default)]
     pub bytes: u64,
+    /// Why the server gave it up; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// A page of the stored sweeps.

@@ -20,6 +20,6 @@ pub use optimizer::{
     Choice, Configuration, Degrees, Fixed, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
     shortlist,
 };
-pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition};
+pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition, partition_until};
 pub use profile::{ActivationTable, DegreeProfile, Held, ModuleProfile, StateTable};
 pub use shapes::{ImageSize, InputShape, Media, Preprocessing};

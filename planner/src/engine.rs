@@ -16,7 +16,7 @@ use crate::plan::{
     Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Tried, heterogeneous, judge, plan_context_parallel,
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
-use crate::scenario::{PlannerKind, Scenario, ValidScenario};
+use crate::scenario::{PlannerKind, Scenario, ValidScenario, budget};
 use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, Sampler, packing};
 use spent::{Budgeted, Spent};
 
@@ -37,11 +37,21 @@ pub enum PlanError {
     /// The plans have more spans than an answer may have; known only once the planners have chosen their layouts.
     #[error("the plans have {0}; ask for fewer iterations, planners or microbatches")]
     TooLarge(String),
+    /// Planning takes more memory than its observer allows: this much by the spans that are known so far.
+    #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
+    Outgrown {
+        /// Bytes at the peak, as far as they are known.
+        bytes: u64,
+    },
 }
 
 /// Answers a scenario.
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
     let question = scenario.scenario();
+    let (least, most_bytes) = (budget::least_bytes(question, observer.workers().count()), observer.most_bytes());
+    if least > most_bytes {
+        return Err(PlanError::Outgrown { bytes: least });
+    }
     let sampler = Sampler::new(scenario);
     let rule = question.workload.packing_rule();
     let pack = |batch: &GlobalBatch| packing::pack(&batch.samples, &question.model, &rule);
@@ -61,10 +71,10 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let all = Batches { survey: &survey, sizing: &sizing, judged: &batches };
-    let spent = Spent::default();
+    let spent = Spent::new(most_bytes, budget::Judging::new(question.iterations, observer.workers().count()));
     let answers = match answer_all(question, &pricing, all, (&spent, observer)) {
         Ok(answers) => answers,
-        Err(cancelled) => return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::TooLarge)),
+        Err(cancelled) => return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from)),
     };
     let mut results = Vec::new();
     let mut timelines = Vec::new();
@@ -268,6 +278,10 @@ impl Observer for Renamed<'_> {
 
     fn drafted(&self, spans: u64) {
         self.observer.drafted(spans);
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.observer.most_bytes()
     }
 
     fn workers(&self) -> &dyn Workers {

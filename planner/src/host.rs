@@ -54,7 +54,7 @@ impl Workers for Alone {
 }
 
 /// The caller's clock.
-pub trait Watch {
+pub trait Watch: Sync {
     /// Whether to stop; asked between rounds of some milliseconds.
     fn is_over(&self) -> bool;
     /// Seconds since the search began.

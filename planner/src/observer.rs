@@ -3,8 +3,8 @@
 use crate::host::{Alone, BatchClock, Unmeasured, Watch, Workers};
 use crate::scenario::PlannerKind;
 
-/// Watches planning.
-pub trait Observer {
+/// Watches planning. Threads of a search ask it side by side whether to stop.
+pub trait Observer: Sync {
     /// A planner starts.
     fn started(&mut self, planner: PlannerKind);
     /// A planner has done `done` of `total` steps of what `phase` says.
@@ -15,6 +15,10 @@ pub trait Observer {
     fn cancelled(&self) -> bool;
     /// The plan that is being made has this many spans so far, those of all replicas and iterations.
     fn drafted(&self, _: u64) {}
+    /// Bytes that planning may take at its peak, by the estimate of its spans.
+    fn most_bytes(&self) -> u64 {
+        u64::MAX
+    }
     /// On whose threads searches run; how many there are changes how long planning takes, never what it finds.
     fn workers(&self) -> &dyn Workers {
         &Alone
@@ -40,6 +44,18 @@ impl Observer for Unobserved {
     fn finished(&mut self, _: PlannerKind) {}
     fn cancelled(&self) -> bool {
         false
+    }
+}
+
+/// Sees nothing, and stops when a watch says so.
+pub(crate) struct Watched<'a>(pub &'a dyn Watch);
+
+impl Observer for Watched<'_> {
+    fn started(&mut self, _: PlannerKind) {}
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn finished(&mut self, _: PlannerKind) {}
+    fn cancelled(&self) -> bool {
+        self.0.is_over()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The immutable question: model, cluster, workload, training settings, planners, seed.
 
-pub(crate) mod budget;
+pub mod budget;
 pub mod canonical;
 pub mod parse;
 mod planner_kind;

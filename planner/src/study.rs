@@ -115,6 +115,9 @@ pub enum NoStudy {
     /// DFLOP was not asked, or found nothing.
     #[error("DFLOP has no plan of this scenario")]
     NoDataAwarePlan,
+    /// It takes longer than a study may.
+    #[error("the time of a study was up before the layout was judged")]
+    TimeIsUp,
     /// The layout is none of a PipeWeaver plan.
     #[error("the layout does not hold with the layers as the settings have them: {0}")]
     Layout(String),

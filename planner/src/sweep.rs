@@ -13,7 +13,7 @@ mod study;
 mod tests;
 
 pub use axis::Axis;
-pub use row::{Figures, PlannerRow, PointAnswer, PointRow, WrongField};
+pub use row::{Figures, PlannerRow, PointAnswer, PointRow, Unplanned, WrongField};
 pub use shard::{NotAShard, Shard, ranges, runs};
 pub use sheet::{Heading, SHEET_SCHEMA, Sheet, SheetError};
 pub use study::{Study, UsualField, usual_fields};
@@ -26,7 +26,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::host::{Unwatched, Watch};
-use crate::observer::{Cancelled, Observer};
+use crate::observer::Observer;
 use crate::scenario::validate::Datasets;
 use crate::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
 use axis::WrittenAxis;
@@ -316,7 +316,7 @@ impl Point {
     }
 
     /// Plans the point. What cannot be planned is a row that says why.
-    pub fn plan(&self, datasets: &dyn Datasets, observer: &mut dyn Observer) -> Result<PointRow, Cancelled> {
+    pub fn plan(&self, datasets: &dyn Datasets, observer: &mut dyn Observer) -> Result<PointRow, Unplanned> {
         match self.valid(datasets) {
             Ok(scenario) => row::planned(self, &scenario, observer),
             Err(errors) => Ok(PointRow::invalid(self, errors)),

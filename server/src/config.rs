@@ -110,9 +110,15 @@ pub struct ServeArguments {
     /// Longest time that a study may compute, in seconds; what it has by then is answered.
     #[arg(long, env = "PLANSCOPE_STUDY_SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub study_seconds: u64,
-    /// Longest time that one planning may take, in seconds: a job, a point of a sweep, or an answer that a page waits for.
+    /// Longest time that one planning may take, in seconds: a job or a point of a sweep.
     #[arg(long, env = "PLANSCOPE_PLAN_SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub plan_seconds: u64,
+    /// Longest time that an answer may take that a page waits for (what-if), in seconds.
+    #[arg(long, env = "PLANSCOPE_WHAT_IF_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    pub what_if_seconds: u64,
+    /// Memory of all plans and studies that are computed at the same time, by estimate. What alone takes more is refused.
+    #[arg(long, env = "PLANSCOPE_PLAN_MEMORY", default_value = "1GiB", value_parser = plan_memory)]
+    pub plan_memory: u64,
     /// Take up no jobs and no sweeps and plan nothing; what is stored is answered, and work that waits can be cancelled.
     #[arg(long, env = "PLANSCOPE_WITHOUT_WORK")]
     pub without_work: bool,
@@ -229,6 +235,8 @@ impl ServeArguments {
             queue: self.queue,
             search_threads: self.search_threads(),
             plan_time: Duration::from_secs(self.plan_seconds),
+            what_if_time: Duration::from_secs(self.what_if_seconds),
+            plan_memory: self.plan_memory,
             takes_work: !self.without_work,
         }
     }
@@ -421,6 +429,11 @@ fn bytes(text: &str) -> Result<u64, String> {
     if bytes >= 1 << 20 { Ok(bytes) } else { Err("at least 1MiB is needed".to_owned()) }
 }
 
+/// Memory for planning: bytes with a unit, as much at least as most plans take.
+fn plan_memory(text: &str) -> Result<u64, String> {
+    bytes(text).and_then(|bytes| if bytes >= 64 << 20 { Ok(bytes) } else { Err("at least 64MiB is needed".to_owned()) })
+}
+
 /// What to estimate.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = crate::estimate_command::columns())]
@@ -507,6 +520,17 @@ mod tests {
             let limits = arguments(line).plan_limits();
             assert_eq!((limits.plan_time.as_secs(), limits.takes_work), (seconds, takes_work), "{line:?}");
         }
+    }
+
+    #[test]
+    fn planning_has_one_gibibyte_and_what_ifs_a_minute() {
+        for (line, bytes, seconds) in
+            [(&[][..], 1 << 30, 60), (&["--plan-memory", "3GiB", "--what-if-seconds", "5"], 3 << 30, 5)]
+        {
+            let limits = arguments(line).plan_limits();
+            assert_eq!((limits.plan_memory, limits.what_if_time.as_secs()), (bytes, seconds), "{line:?}");
+        }
+        assert_eq!(plan_memory("63MiB"), Err("at least 64MiB is needed".to_owned()));
     }
 
     #[test]

@@ -10,23 +10,27 @@ mod table;
 mod time_limit;
 
 pub use at_once::NotPlanned;
+pub(crate) use at_once::shown_iteration;
 pub use table::{Census, Entry};
 pub(crate) use time_limit::{Asker, TimeLimit};
 
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::job::{Job, JobState};
 use planner::engine::{self, Observer, PlanError};
 use planner::outcome::Planning;
-use planner::scenario::ValidScenario;
-use tokio::sync::{Semaphore, watch};
+use planner::scenario::budget::{memory_error, plan_bytes};
+use planner::scenario::{FieldError, ValidScenario};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::store::{LeftJob, NewOutcome, Store, StoreError};
+use crate::turns::{Claimant, Demand, Turn, Turns};
 use crate::workers::Threads;
 use progress::Progress;
 use table::Table;
@@ -43,8 +47,12 @@ pub struct Limits {
     pub queue: usize,
     /// Threads of one search within a job.
     pub search_threads: Threads,
-    /// How long one planning may take from its turn on: a job, a point of a sweep, or an answer that somebody waits for.
+    /// How long one planning may take from its turn on: a job, or a point of a sweep.
     pub plan_time: Duration,
+    /// The same of an answer that somebody waits for.
+    pub what_if_time: Duration,
+    /// Bytes of all computations that run at the same time.
+    pub plan_memory: u64,
     /// Whether anything is planned at all.
     pub takes_work: bool,
 }
@@ -56,6 +64,8 @@ impl Default for Limits {
             queue: 64,
             search_threads: Threads::new(1),
             plan_time: Duration::from_mins(10),
+            what_if_time: Duration::from_mins(1),
+            plan_memory: 1 << 30,
             takes_work: true,
         }
     }
@@ -67,11 +77,11 @@ pub struct Jobs {
     engine: Engine,
     store: Store,
     clock: Arc<dyn Clock>,
-    workers: Arc<Semaphore>,
+    turns: Turns,
     limits: Limits,
     table: Arc<Mutex<Table>>,
-    /// Who waits for an answer without a job.
-    asking: Arc<AtomicUsize>,
+    /// Who waits for an answer without a job, and for how many.
+    asking: Arc<Mutex<HashMap<Claimant, usize>>>,
     /// The server ends; what is not over is left to the next one.
     stopping: Arc<AtomicBool>,
 }
@@ -100,6 +110,9 @@ pub enum NotStarted {
     /// The server is stopping.
     #[error("the server is stopping")]
     Closing,
+    /// It takes more memory than there is for planning.
+    #[error(transparent)]
+    TooLarge(FieldError),
 }
 
 /// A job that was asked for.
@@ -121,12 +134,12 @@ impl Jobs {
     pub fn with_engine(store: Store, clock: Arc<dyn Clock>, limits: Limits, engine: Engine) -> Self {
         // Identifiers of another life of the server must not be taken for ours.
         let table = Table::new(clock.now().as_millisecond());
-        let workers = Arc::new(Semaphore::new(limits.workers.max(1)));
+        let turns = Turns::new(limits.workers, limits.plan_memory);
         Self {
             engine,
             store,
             clock,
-            workers,
+            turns,
             limits,
             table: Arc::new(Mutex::new(table)),
             asking: Arc::default(),
@@ -134,13 +147,16 @@ impl Jobs {
         }
     }
 
-    /// Turns at the processor, for whoever else computes.
-    pub fn turns(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.workers)
+    /// Turns and memory, for whoever else computes.
+    pub fn turns(&self) -> Turns {
+        self.turns.clone()
     }
 
     /// Plans a scenario, unless that is being done already. What is answered is planned, even if this server ends.
-    pub async fn start(&self, scenario: ValidScenario) -> Result<Started, NotStarted> {
+    pub async fn start(&self, scenario: ValidScenario, claimant: Claimant) -> Result<Started, NotStarted> {
+        if let Some(error) = self.memory_error(&scenario) {
+            return Err(NotStarted::TooLarge(error));
+        }
         let entry = loop {
             if let Some(job) = self.active(scenario.id().as_str()).await {
                 return Ok(Started::Known(job));
@@ -166,7 +182,7 @@ impl Jobs {
             match jobs.store.writer().enter_job(&entry.id(), scenario.id().as_str(), now).await {
                 Ok(()) => {
                     entry.note(true);
-                    tokio::spawn(jobs.run(scenario, entry));
+                    tokio::spawn(jobs.run(scenario, entry, claimant));
                     Ok(())
                 }
                 Err(error) => {
@@ -186,7 +202,7 @@ impl Jobs {
     pub fn take_up(&self, left: &LeftJob, scenario: ValidScenario) {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
         entry.note(true);
-        tokio::spawn(self.clone().run(scenario, entry));
+        tokio::spawn(self.clone().run(scenario, entry, Claimant::server()));
     }
 
     /// Shows a job that a server before left and that is left to a later one, so that it can be cancelled.
@@ -204,16 +220,34 @@ impl Jobs {
         TimeLimit::start(Arc::clone(&self.clock), self.limits.plan_time)
     }
 
+    /// Why planning a scenario takes more memory than there is for planning, if it does.
+    pub(crate) fn memory_error(&self, scenario: &ValidScenario) -> Option<FieldError> {
+        memory_error(scenario.scenario(), self.limits.search_threads.count(), self.limits.plan_memory)
+    }
+
     /// How long one planning may take.
     pub(crate) fn plan_time(&self) -> Duration {
         self.limits.plan_time
     }
 
-    /// Ends a job that a server before left.
+    /// Ends a job that a server before left. Why it failed stays in the database.
     pub async fn give_up(&self, left: &LeftJob, state: JobState) -> Result<(), StoreError> {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
-        self.table().finish(&entry, state);
-        self.store.writer().strike_job(&left.id).await
+        self.table().finish(&entry, state.clone());
+        match state {
+            JobState::Failed { detail } => self.store.writer().fail_job(&left.id, &detail).await,
+            _ => self.store.writer().strike_job(&left.id).await,
+        }
+    }
+
+    /// Shows the jobs that a server before gave up, with their reasons.
+    pub async fn show_given_up(&self) -> Result<(), StoreError> {
+        for failed in self.store.reader().failed_jobs().await? {
+            let mut table = self.table();
+            let entry = table.put(&failed.id, &failed.scenario, JobState::Queued);
+            table.finish(&entry, JobState::Failed { detail: failed.detail });
+        }
+        Ok(())
     }
 
     /// Whether so many servers ended while they planned it that it is better given up.
@@ -274,8 +308,9 @@ impl Jobs {
         }
     }
 
-    async fn run(self, scenario: ValidScenario, entry: Entry) {
-        let Ok(_worker) = self.workers.acquire().await else { return };
+    async fn run(self, scenario: ValidScenario, entry: Entry, claimant: Claimant) {
+        let bytes = plan_bytes(scenario.scenario(), self.limits.search_threads.count());
+        let turn = self.turns.take(&claimant, Demand::turn(bytes)).await;
         if entry.is_cancelled() {
             return self.end(&entry, JobState::Cancelled).await;
         }
@@ -283,19 +318,7 @@ impl Jobs {
             // Then only one more server may try.
             tracing::warn!(job = entry.id(), "the beginning of a job was not noted: {error}");
         }
-        let (clock, limit) = (Arc::clone(&self.clock), self.time_limit());
-        let mut progress = Progress::new(entry.clone(), clock, limit, self.limits.search_threads);
-        let engine = Arc::clone(&self.engine);
-        let planned = tokio::task::spawn_blocking(move || {
-            let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
-            planned.map(|planned| {
-                planned.map(|planning| {
-                    let times = progress.into_times(&planning.outcome);
-                    NewOutcome::pack(planning, &times)
-                })
-            })
-        })
-        .await;
+        let planned = self.planned(Arc::new(scenario), &entry, &claimant, turn).await;
         let state = match planned {
             Ok(Ok(Ok(outcome))) => match self.store.writer().store_outcome(&outcome, self.clock.now()).await {
                 Ok(()) => JobState::Done,
@@ -307,6 +330,9 @@ impl Jobs {
             Ok(Ok(Err(PlanError::Cancelled(_)))) if entry.is_cancelled() => JobState::Cancelled,
             Ok(Ok(Err(PlanError::Cancelled(_)))) => JobState::Failed { detail: too_long(self.limits.plan_time) },
             Ok(Ok(Err(error @ PlanError::TooLarge(_)))) => JobState::Failed { detail: error.to_string() },
+            Ok(Ok(Err(PlanError::Outgrown { bytes }))) => {
+                JobState::Failed { detail: outgrown(bytes, self.limits.plan_memory) }
+            }
             Ok(Ok(Err(error @ PlanError::Refused { .. }))) => {
                 tracing::error!(job = entry.id(), "{error}");
                 JobState::Failed { detail: error.to_string() }
@@ -321,6 +347,37 @@ impl Jobs {
             }
         };
         self.end(&entry, state).await;
+    }
+
+    /// Plans within the memory of a turn, and again with more where the plans turn out to take more.
+    async fn planned(
+        &self,
+        scenario: Arc<ValidScenario>,
+        entry: &Entry,
+        claimant: &Claimant,
+        mut turn: Turn,
+    ) -> Result<std::thread::Result<Result<NewOutcome, PlanError>>, tokio::task::JoinError> {
+        loop {
+            let limit = self.time_limit();
+            let (clock, threads, bytes) = (Arc::clone(&self.clock), self.limits.search_threads, turn.bytes());
+            let mut progress = Progress::new(entry.clone(), clock, (limit, bytes), threads);
+            let (engine, scenario) = (Arc::clone(&self.engine), Arc::clone(&scenario));
+            let planned = tokio::task::spawn_blocking(move || {
+                // The turn ends when the planning has let go of its memory.
+                let _turn = turn;
+                let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
+                planned.map(|planned| {
+                    planned.map(|planning| {
+                        let times = progress.into_times(&planning.outcome);
+                        NewOutcome::pack(planning, &times)
+                    })
+                })
+            })
+            .await;
+            let Ok(Ok(Err(PlanError::Outgrown { bytes: needed }))) = &planned else { return planned };
+            let Some(more) = more_memory(bytes, *needed, self.limits.plan_memory) else { return planned };
+            turn = self.turns.take(claimant, Demand::turn(more)).await;
+        }
     }
 
     /// Tells everyone who watches, and strikes the job out; one that the end of the server interrupts stays as it is.
@@ -339,6 +396,21 @@ impl Jobs {
         // The table is changed in single steps, so it is whole even after a panic elsewhere.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Bytes for another attempt of what took more than it had, where there are any.
+pub(crate) fn more_memory(had: u64, needed: u64, most: u64) -> Option<u64> {
+    (needed <= most && had < most).then(|| needed.max(had.saturating_mul(2)).min(most))
+}
+
+/// Why planning was ended that takes too much memory.
+pub(crate) fn outgrown(bytes: u64, most: u64) -> String {
+    format!(
+        "planning takes {} MiB; the limit is {} MiB: ask for fewer iterations or planners, or start the server with a larger \
+         --plan-memory",
+        bytes.div_ceil(1 << 20),
+        most >> 20
+    )
 }
 
 /// Why planning was ended that took too long.

@@ -52,5 +52,6 @@ pub mod sweeps;
 pub mod token_command;
 mod trace_id;
 pub mod traces;
+pub mod turns;
 pub mod web;
 pub mod workers;

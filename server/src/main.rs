@@ -7,6 +7,10 @@ use clap::Parser;
 use server::config::{Cli, Command};
 use tracing_subscriber::EnvFilter;
 
+/// Returns the memory of a plan to the system when the plan is dropped, whichever thread made it (ADR 44).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long what still computes when the server has ended may take: its asker is gone, and nothing of it is stored.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 

@@ -13,6 +13,7 @@ use crate::store::{LeftJob, StoreError};
 /// # Errors
 /// The database does not answer.
 pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
+    app.jobs.show_given_up().await?;
     let left = app.store.reader().left_jobs().await?;
     let mut taken_up = 0;
     for job in left {
@@ -35,6 +36,7 @@ pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
 /// # Errors
 /// The database does not answer.
 pub async fn leave_work(app: &App) -> Result<(), StoreError> {
+    app.jobs.show_given_up().await?;
     let left = app.store.reader().left_jobs().await?;
     let sweeps = app.store.reader().wanted_sweeps().await?.len();
     for job in &left {
@@ -90,7 +92,10 @@ async fn fate(app: &App, job: &LeftJob) -> Result<Fate, StoreError> {
         return Ok(failed(detail));
     }
     match validate(app.store.reader(), stored.scenario).await {
-        Ok(scenario) => Ok(Fate::Goes(Box::new(scenario))),
+        Ok(scenario) => Ok(match app.jobs.memory_error(&scenario) {
+            Some(error) => failed(error.to_string()),
+            None => Fate::Goes(Box::new(scenario)),
+        }),
         Err(error) => Ok(failed(error.to_string())),
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
 pub use file::FileFault;
-pub use jobs::LeftJob;
+pub use jobs::{FailedJob, LeftJob};
 pub use kind::Kind;
 pub use outcomes::NewOutcome;
 pub use passing::remove_left;

@@ -10,6 +10,7 @@ use planner::study::{Effort, NoStudy};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
+use crate::turns::{Claimant, Demand, Turns};
 use crate::workers::Threads;
 
 /// Limits of studies.
@@ -27,8 +28,8 @@ pub struct StudyLimits {
 #[derive(Clone)]
 pub struct Studies {
     clock: Arc<dyn Clock>,
-    /// Turns at the processor, shared with planning.
-    turns: Arc<Semaphore>,
+    /// Turns and memory, shared with planning.
+    turns: Turns,
     places: Arc<Semaphore>,
     limits: StudyLimits,
     closing: Arc<AtomicBool>,
@@ -49,9 +50,6 @@ pub enum StudyError {
     /// There is nothing to study.
     #[error(transparent)]
     None(#[from] NoStudy),
-    /// The server is stopping.
-    #[error("the server is stopping")]
-    Closing,
     /// A bug of ours.
     #[error("a study stopped unexpectedly")]
     Panicked,
@@ -59,19 +57,25 @@ pub enum StudyError {
 
 impl Studies {
     /// Studies that take turns with whoever else takes them.
-    pub fn new(clock: Arc<dyn Clock>, turns: Arc<Semaphore>, limits: StudyLimits) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, turns: Turns, limits: StudyLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.queue.max(1)));
         Self { clock, turns, places, limits, closing: Arc::default() }
     }
 
-    /// Computes a study. Dropping the future ends it within moments.
+    /// Layouts that are simulated at the same time.
+    pub fn at_once(&self) -> usize {
+        self.limits.threads.count()
+    }
+
+    /// Computes a study of a client, which takes so many bytes. Dropping the future ends it within moments.
     pub async fn run<T: Send + 'static>(
         &self,
+        (claimant, bytes): (&Claimant, u64),
         rollouts: u32,
         study: impl FnOnce(&Effort<'_>) -> Result<T, NoStudy> + Send + 'static,
     ) -> Result<T, StudyError> {
         let _place = self.places.try_acquire().map_err(|_| StudyError::Full(self.limits.queue.max(1)))?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| StudyError::Closing)?;
+        let turn = self.turns.take(claimant, Demand::turn(bytes)).await;
         let asker = Asker::default();
         let (clock, limits) = (Arc::clone(&self.clock), self.limits);
         let (gone, closing) = (Arc::clone(&asker.gone), Arc::clone(&self.closing));

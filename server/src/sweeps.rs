@@ -15,26 +15,32 @@ pub(crate) use throughput::throughput;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::sweep::{SweepProgress, SweepState};
 use planner::engine::Observer;
 use planner::outcome::ENGINE;
-use planner::scenario::PlannerKind;
+use planner::scenario::budget::memory_error;
 use planner::scenario::validate::Datasets;
-use planner::sweep::{PointRow, Sweep};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use planner::scenario::{FieldError, PlannerKind};
+use planner::sweep::{Point, PointRow, Sweep, Unplanned};
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
-use crate::jobs::{Limits, TimeLimit, too_long};
+use crate::jobs::{Limits, TimeLimit, more_memory, outgrown, too_long};
 use crate::store::{Store, StoreError};
 use crate::sweep_command::STOPPED;
+use crate::turns::{Claimant, Demand, Turn, Turns};
 use claims::{Claim, Left, MOST_AT_ONCE};
 
 /// How long a batch of points may keep its turn, the last point of it not counted.
 const TURN: Duration = Duration::from_millis(50);
+/// Bytes of a turn as long as no point has taken more.
+const USUAL_BYTES: u64 = 64 << 20;
+/// Points of one sweep that may be given up because they end servers, before the whole sweep is.
+const MOST_GIVEN_UP: u32 = 3;
 /// How often it is looked for a free turn.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -44,7 +50,7 @@ pub struct Sweeps {
     store: Store,
     clock: Arc<dyn Clock>,
     /// Turns that planning jobs and people who wait take, too.
-    turns: Arc<Semaphore>,
+    turns: Turns,
     /// Of the turns, those that sweeps may have at once; in the order of asking.
     lanes: Arc<Semaphore>,
     lane_count: usize,
@@ -67,6 +73,9 @@ struct Task {
     left: Mutex<Left>,
     /// How long a point may take.
     plan_time: Duration,
+    /// Bytes that planning may take at most, and those that points have turned out to take.
+    most_bytes: u64,
+    bytes: AtomicU64,
     ended: Arc<AtomicBool>,
     progress: watch::Sender<SweepProgress>,
     began: Duration,
@@ -81,7 +90,7 @@ impl fmt::Debug for Sweeps {
 
 impl Sweeps {
     /// None at work; of the turns of planning jobs one is left to others.
-    pub fn new(store: Store, clock: Arc<dyn Clock>, turns: Arc<Semaphore>, limits: Limits) -> Self {
+    pub fn new(store: Store, clock: Arc<dyn Clock>, turns: Turns, limits: Limits) -> Self {
         let lane_count = limits.workers.saturating_sub(1).max(1);
         let lanes = Arc::new(Semaphore::new(lane_count));
         Self { store, clock, turns, lanes, lane_count, limits, table: Arc::default() }
@@ -122,6 +131,8 @@ impl Sweeps {
                 datasets: Box::new(datasets),
                 left: Mutex::new(left),
                 plan_time: self.limits.plan_time,
+                most_bytes: self.turns.most_bytes(),
+                bytes: AtomicU64::new(USUAL_BYTES.min(self.turns.most_bytes())),
                 ended,
                 progress: sender,
                 began: self.clock.elapsed(),
@@ -166,11 +177,10 @@ impl Sweeps {
     async fn work(self, task: Arc<Task>) {
         let given_up = self.give_up(&task).await;
         let lanes: Vec<_> = (0..self.lane_count).map(|_| tokio::spawn(self.clone().lane(Arc::clone(&task)))).collect();
-        let mut failure = None;
-        if let Err(error) = given_up {
+        let mut failure = given_up.unwrap_or_else(|error| {
             tracing::error!(sweep = task.id, "points of a sweep were not given up: {error}");
-            failure = Some("its rows could not be stored; start it again".to_owned());
-        }
+            Some("its rows could not be stored; start it again".to_owned())
+        });
         for lane in lanes {
             match lane.await {
                 Ok(Ok(())) => {}
@@ -198,19 +208,31 @@ impl Sweeps {
         self.table().retain(|id, work| *id != task.id || !Arc::ptr_eq(&work.ended, &task.ended));
     }
 
-    /// Gives rows to points that ended every server that planned them.
-    async fn give_up(&self, task: &Arc<Task>) -> Result<(), StoreError> {
+    /// Gives rows to points that ended every server that planned them; returns the reason where the whole sweep is given up.
+    async fn give_up(&self, task: &Arc<Task>) -> Result<Option<String>, StoreError> {
         let shared = Arc::clone(task);
         let rows = tokio::task::spawn_blocking(move || shared.given_up()).await.unwrap_or_default();
         if rows.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         tracing::error!(
             sweep = task.id,
             points = rows.len(),
             "points are given up: every server that planned them ended"
         );
-        self.store(task, &rows).await
+        self.store(task, &rows).await?;
+        let points = self.store.writer().count_given_up(&task.id, whole(rows.len())).await?;
+        if points < MOST_GIVEN_UP || task.left().is_empty() {
+            return Ok(None);
+        }
+        let detail = format!(
+            "given up: the server ended while it planned {points} of its points, perhaps for want of memory; sweep fewer planners or \
+             iterations, or start it again for the other points"
+        );
+        self.store.writer().fail_sweep(&task.id, &detail).await?;
+        task.ended.store(true, Ordering::Relaxed);
+        tracing::error!(sweep = task.id, "{detail}");
+        Ok(Some(detail))
     }
 
     /// Plans batches until none is left.
@@ -230,8 +252,9 @@ impl Sweeps {
             }
             let (shared, clock, points) = (Arc::clone(&task), Arc::clone(&self.clock), claim.points.clone());
             let rows = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                shared.batch(&points, &clock)
+                let rows = shared.batch(&points, &clock, turn.bytes());
+                drop(turn);
+                rows
             })
             .await
             .unwrap_or_default();
@@ -294,12 +317,13 @@ impl Sweeps {
     }
 
     /// A turn that nobody waits for.
-    async fn free_turn(&self, task: &Task) -> Option<OwnedSemaphorePermit> {
+    async fn free_turn(&self, task: &Task) -> Option<Turn> {
         loop {
             if task.ended.load(Ordering::Relaxed) {
                 return None;
             }
-            if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
+            let demand = Demand::turn(task.bytes.load(Ordering::Relaxed));
+            if let Some(turn) = self.turns.take_free(&Claimant::server(), demand) {
                 return Some(turn);
             }
             tokio::time::sleep(LOOK).await;
@@ -322,11 +346,11 @@ impl Task {
     }
 
     /// Plans points in their order for as long as a turn lasts, one at least.
-    fn batch(&self, points: &[u32], clock: &Arc<dyn Clock>) -> Vec<(PointRow, String)> {
+    fn batch(&self, points: &[u32], clock: &Arc<dyn Clock>, bytes: u64) -> Vec<(PointRow, String)> {
         let until = clock.elapsed() + TURN;
         let mut rows = Vec::new();
         for &index in points {
-            let Some(row) = self.plan(index, clock) else { break };
+            let Some(row) = self.plan(index, clock, bytes) else { break };
             rows.push(written(row));
             if clock.elapsed() >= until {
                 break;
@@ -348,14 +372,31 @@ impl Task {
         points.into_iter().filter_map(row).collect()
     }
 
-    /// The row of a point, or nothing where the planning was ended.
-    fn plan(&self, index: u32, clock: &Arc<dyn Clock>) -> Option<PointRow> {
+    /// The row of a point that takes more memory than there is for planning.
+    fn too_large(&self, point: &Point, needed: u64) -> PointRow {
+        let error = point
+            .valid(self.datasets.as_ref())
+            .ok()
+            .and_then(|valid| memory_error(valid.scenario(), 1, self.most_bytes));
+        let error = error.unwrap_or_else(|| FieldError::new("/iterations", outgrown(needed, self.most_bytes)));
+        PointRow::invalid(point, vec![error])
+    }
+
+    /// The row of a point, or nothing where the planning was ended, or takes more than these bytes: then the next turn has more.
+    fn plan(&self, index: u32, clock: &Arc<dyn Clock>, bytes: u64) -> Option<PointRow> {
         let point = self.sweep.point(index)?;
         let limit = TimeLimit::start(Arc::clone(clock), self.plan_time);
-        let mut observer = Until { ended: Arc::clone(&self.ended), limit };
+        let mut observer = Until { ended: Arc::clone(&self.ended), limit, bytes };
         let planned = std::panic::AssertUnwindSafe(|| point.plan(self.datasets.as_ref(), &mut observer));
         match std::panic::catch_unwind(planned) {
             Ok(Ok(row)) => Some(row),
+            Ok(Err(Unplanned::Outgrown { bytes: needed })) => {
+                let Some(more) = more_memory(bytes, needed, self.most_bytes) else {
+                    return Some(self.too_large(&point, needed));
+                };
+                self.bytes.fetch_max(more, Ordering::Relaxed);
+                None
+            }
             Ok(Err(_)) if self.ended.load(Ordering::Relaxed) => None,
             Ok(Err(_)) => Some(PointRow::failed(&point, &too_long(self.plan_time))),
             // The panic hook has written the place and the message.
@@ -379,6 +420,7 @@ fn whole(points: usize) -> u32 {
 struct Until {
     ended: Arc<AtomicBool>,
     limit: TimeLimit,
+    bytes: u64,
 }
 
 impl Observer for Until {
@@ -387,5 +429,8 @@ impl Observer for Until {
     fn finished(&mut self, _: PlannerKind) {}
     fn cancelled(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.limit.is_over()
+    }
+    fn most_bytes(&self) -> u64 {
+        self.bytes
     }
 }

@@ -74,6 +74,9 @@ pub struct Partitioned {
 /// Why items cannot be dealt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PartitionError {
+    /// It was to stop.
+    #[error("the partition was stopped")]
+    Stopped,
     /// No buckets.
     #[error("there are no buckets")]
     NoBuckets,
@@ -112,6 +115,19 @@ impl Load {
 /// # Errors
 /// Where there are no buckets, and for loads that are negative or not finite.
 pub fn partition(items: &[Item], buckets: usize, settings: PartitionSettings) -> Result<Partitioned, PartitionError> {
+    partition_until(items, buckets, settings, &|| false)
+}
+
+/// The same, unless it is to stop. It is asked while LPT deals the items, and before and after the search.
+///
+/// # Errors
+/// Those of [`partition`], and [`PartitionError::Stopped`].
+pub fn partition_until(
+    items: &[Item],
+    buckets: usize,
+    settings: PartitionSettings,
+    stops: &dyn Fn() -> bool,
+) -> Result<Partitioned, PartitionError> {
     if buckets == 0 {
         return Err(PartitionError::NoBuckets);
     }
@@ -121,10 +137,13 @@ pub fn partition(items: &[Item], buckets: usize, settings: PartitionSettings) ->
     }
     let scale = Scale::of(items);
     let loads: Vec<Load> = items.iter().map(|&item| scale.load(item)).collect();
-    let first = start::longest_first(&loads, buckets);
+    let first = start::longest_first(&loads, buckets, stops).ok_or(PartitionError::Stopped)?;
     let start = longest(items, &first);
     let mut search = Descent::new(&loads, buckets, first, settings.steps);
     let bound = lower_bound(&loads, buckets, search.best());
+    if stops() {
+        return Err(PartitionError::Stopped);
+    }
     let enough = good_enough(bound, settings.gap);
     // Small problems are settled; what is left of the steps, or all of them, goes to the search.
     if loads.len() <= MOST_SETTLED && search.best() > enough {

@@ -2,44 +2,80 @@
 
 use std::sync::Mutex;
 
+use super::PlanError;
 use crate::host::{BatchClock, Workers};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::scenario::PlannerKind;
-use crate::scenario::budget::Spans;
+use crate::scenario::budget::{Judging, Spans};
 
 /// Spans of the plans of all planners so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Spent {
-    /// The sum, and why it is too much.
-    state: Mutex<(Spans, Option<String>)>,
+    most_bytes: u64,
+    judging: Judging,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spans: Spans,
+    /// Why they are too many.
+    excess: Option<Excess>,
+}
+
+/// Why planning ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// More spans than any answer may have, in words.
+    Limit(String),
+    /// More bytes than the observer allows.
+    Bytes(u64),
+}
+
+impl From<Excess> for PlanError {
+    fn from(excess: Excess) -> Self {
+        match excess {
+            Excess::Limit(words) => Self::TooLarge(words),
+            Excess::Bytes(bytes) => Self::Outgrown { bytes },
+        }
+    }
 }
 
 impl Spent {
+    pub(super) fn new(most_bytes: u64, judging: Judging) -> Self {
+        Self { most_bytes, judging, state: Mutex::default() }
+    }
+
     /// Why an answer is too large, if it is.
-    pub(super) fn excess(&self) -> Option<String> {
-        self.state().1.clone()
+    pub(super) fn excess(&self) -> Option<Excess> {
+        self.state().excess.clone()
     }
 
     fn is_over(&self) -> bool {
-        self.state().1.is_some()
+        self.state().excess.is_some()
+    }
+
+    fn excess_of(&self, spans: Spans) -> Option<Excess> {
+        let bytes = spans.bytes(self.judging);
+        spans.excess().map(Excess::Limit).or_else(|| (bytes > self.most_bytes).then_some(Excess::Bytes(bytes)))
     }
 
     /// A plan by itself is too large. Only its own spans count: what other planners have spent by then depends on who is faster.
     fn draft(&self, simulated: u64) {
-        if let Some(excess) = (Spans { kept: 0, simulated }).excess() {
-            self.state().1.get_or_insert(excess);
+        if let Some(excess) = self.excess_of(Spans { kept: 0, simulated }) {
+            self.state().excess.get_or_insert(excess);
         }
     }
 
     fn add(&self, spans: Spans) {
         let mut state = self.state();
-        state.0 = state.0.and(spans);
-        if let Some(excess) = state.0.excess() {
-            state.1.get_or_insert(excess);
+        state.spans = state.spans.and(spans);
+        if let Some(excess) = self.excess_of(state.spans) {
+            state.excess.get_or_insert(excess);
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, (Spans, Option<String>)> {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // Changed in single steps, so whole even after a panic elsewhere.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -85,6 +121,10 @@ impl Observer for Budgeted<'_> {
         self.observer.drafted(spans);
     }
 
+    fn most_bytes(&self) -> u64 {
+        self.observer.most_bytes()
+    }
+
     fn workers(&self) -> &dyn Workers {
         self.observer.workers()
     }
@@ -97,14 +137,14 @@ impl Observer for Budgeted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{PlanError, plan};
+    use crate::engine::plan;
     use crate::observer::Unobserved;
     use crate::scenario::validate::NoDatasets;
     use crate::scenario::{ValidScenario, parse};
 
     #[test]
     fn planners_spend_together_and_a_plan_by_itself() {
-        let spent = Spent::default();
+        let spent = Spent::new(u64::MAX, Judging::new(1, 1));
         let mut unobserved = Unobserved;
         let budgeted = Budgeted::new(&spent, &mut unobserved);
         let half = Spans { kept: 15_000_000, simulated: 15_000_000 };
@@ -113,11 +153,19 @@ mod tests {
         budgeted.drafted(60_000_000);
         assert!(!budgeted.cancelled());
         assert_eq!(budgeted.spend(half), Err(Cancelled));
-        assert_eq!(spent.excess().unwrap(), "30 million spans (3 GB); the limit is 20 million");
+        let limit = |words: &str| Some(Excess::Limit(words.to_owned()));
+        assert_eq!(spent.excess(), limit("30 million spans (3 GB); the limit is 20 million"));
 
-        let spent = Spent::default();
+        let spent = Spent::new(u64::MAX, Judging::new(1, 1));
         Budgeted::new(&spent, &mut unobserved).drafted(60_100_000);
-        assert_eq!(spent.excess().unwrap(), "60.1 million spans over all replicas; the limit is 60 million");
+        assert_eq!(spent.excess(), limit("60.1 million spans over all replicas; the limit is 60 million"));
+
+        // 16 MiB, and 168 + 64 bytes a span.
+        let million = Spans { kept: 1_000_000, simulated: 1_000_000 };
+        let spent = Spent::new(300_000_000, Judging::new(1, 1));
+        let budgeted = Budgeted::new(&spent, &mut unobserved);
+        assert_eq!((budgeted.spend(million), budgeted.spend(million)), (Ok(()), Err(Cancelled)));
+        assert_eq!(spent.excess(), Some(Excess::Bytes((16 << 20) + 2 * 232_000_000)));
     }
 
     /// Counts the spans of plans that are being made.

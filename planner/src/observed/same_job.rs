@@ -161,6 +161,20 @@ pub struct JobComparison {
     pub formulas: Vec<FlopFormula>,
 }
 
+impl JobCheck {
+    /// A check of numbers.
+    fn new(
+        quantity: JobQuantity,
+        agreement: Agreement,
+        (measured, planned): (Option<f64>, f64),
+        derivation: String,
+        consequence: String,
+    ) -> Self {
+        let (measured_name, planned_name) = (String::new(), String::new());
+        Self { quantity, agreement, measured, planned, derivation, consequence, measured_name, planned_name }
+    }
+}
+
 impl JobComparison {
     /// Whether no check found a difference.
     pub fn is_same_job(&self) -> bool {
@@ -243,16 +257,13 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
             " The log states no number of samples before packing: set the global batch by hand.",
         )
     };
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: agreement(agrees),
-        measured: Some(measured),
-        planned: plan.samples_of_a_step(),
-        derivation: format!("{derivation}{unit}"),
-        consequence: consequence(agrees, &format!("{grows}{advice}")),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+        agreement(agrees),
+        (Some(measured), plan.samples_of_a_step()),
+        format!("{derivation}{unit}"),
+        consequence(agrees, &format!("{grows}{advice}")),
+    )
 }
 
 fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
@@ -274,19 +285,13 @@ fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> Job
         (None, None, _) => "global batch size x sequence length",
     };
     let agrees = spread || padded;
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: agreement(agrees),
-        measured: Some(measured),
-        planned: plan.tokens.mean,
-        derivation: derivation.to_owned(),
-        consequence: consequence(
-            agrees,
-            "A step of another length: batch size, context length or lengths of the samples differ.",
-        ),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+        agreement(agrees),
+        (Some(measured), plan.tokens.mean),
+        derivation.to_owned(),
+        consequence(agrees, "A step of another length: batch size, context length or lengths of the samples differ."),
+    )
 }
 
 fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
@@ -299,19 +304,13 @@ fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
         );
     };
     let agrees = (measured - plan.devices).abs() < 0.5;
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: agreement(agrees),
-        measured: Some(measured),
-        planned: plan.devices,
-        derivation: "stated by the log, or tokens per second of the job / of one device".to_owned(),
-        consequence: consequence(
-            agrees,
-            "Rates of the whole job and memory per device depend on the number of devices.",
-        ),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+        agreement(agrees),
+        (Some(measured), plan.devices),
+        "stated by the log, or tokens per second of the job / of one device".to_owned(),
+        consequence(agrees, "Rates of the whole job and memory per device depend on the number of devices."),
+    )
 }
 
 /// The check of operations, and the formulas that explain those of the log.
@@ -331,21 +330,18 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
     } else {
         "It follows from the batch size: operations of one sample agree."
     };
-    let check = JobCheck {
+    let check = JobCheck::new(
         quantity,
-        agreement: agreement(!near.is_empty()),
-        measured: Some(measured),
-        planned: near.first().map_or(own, |step| step.flops),
-        derivation: if is_stated {
+        agreement(!near.is_empty()),
+        (Some(measured), near.first().map_or(own, |step| step.flops)),
+        if is_stated {
             "TFLOP/s per device x devices x step time"
         } else {
             "TFLOP/s per device x devices of the plan x step time"
         }
         .to_owned(),
-        consequence: consequence(!near.is_empty(), text),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    };
+        consequence(!near.is_empty(), text),
+    );
     let explaining = if near.is_empty() { per_sample } else { near };
     (check, explaining.into_iter().map(|step| step.formula).collect())
 }
@@ -356,20 +352,17 @@ fn check_peak(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
         return not_checked(quantity, plan.peak_tflops, "the log states no TFLOP/s");
     };
     let agrees = measured <= plan.peak_tflops;
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: agreement(agrees),
-        measured: Some(measured),
-        planned: plan.peak_tflops,
-        derivation: "TFLOP/s of the log against the device's data sheet".to_owned(),
-        consequence: consequence(
+        agreement(agrees),
+        (Some(measured), plan.peak_tflops),
+        "TFLOP/s of the log against the device's data sheet".to_owned(),
+        consequence(
             agrees,
             "No run exceeds the peak of its device: the log is of a faster device, of another number format, or counts operations that \
              were not executed.",
         ),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+    )
 }
 
 fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
@@ -378,32 +371,26 @@ fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
         return not_checked(quantity, plan.memory_gib, "the log states no allocated memory");
     };
     let agrees = measured <= plan.memory_gib;
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: agreement(agrees),
-        measured: Some(measured),
-        planned: plan.memory_gib,
-        derivation: "allocated memory of the log against the capacity of the device".to_owned(),
-        consequence: consequence(agrees, "The run's device has more memory than the plan's."),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+        agreement(agrees),
+        (Some(measured), plan.memory_gib),
+        "allocated memory of the log against the capacity of the device".to_owned(),
+        consequence(agrees, "The run's device has more memory than the plan's."),
+    )
 }
 
 /// A dimension of the model, which a log states exactly.
 fn check_shape(quantity: JobQuantity, measured: Option<f64>, planned: f64, missing: &str) -> JobCheck {
     let Some(measured) = measured else { return not_checked(quantity, planned, missing) };
     let agrees = (measured - planned).abs() < 0.5;
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: agreement(agrees),
-        measured: Some(measured),
-        planned,
-        derivation: "stated by the log".to_owned(),
-        consequence: consequence(agrees, "Another model: choose a scenario with the model of the run."),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+        agreement(agrees),
+        (Some(measured), planned),
+        "stated by the log".to_owned(),
+        consequence(agrees, "Another model: choose a scenario with the model of the run."),
+    )
 }
 
 const fn agreement(agrees: bool) -> Agreement {
@@ -415,16 +402,7 @@ fn consequence(agrees: bool, text: &str) -> String {
 }
 
 fn not_checked(quantity: JobQuantity, planned: f64, missing: &str) -> JobCheck {
-    JobCheck {
-        quantity,
-        agreement: Agreement::NotChecked,
-        measured: None,
-        planned,
-        derivation: missing.to_owned(),
-        consequence: String::new(),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+    JobCheck::new(quantity, Agreement::NotChecked, (None, planned), missing.to_owned(), String::new())
 }
 
 fn is_within(value: f64, least: f64, most: f64, tolerance: f64) -> bool {

@@ -1,7 +1,7 @@
 //! What is planned anew for every judged batch: told, measured, and stopped where the observer asks for it.
 
 use super::{IterationPlan, ReplicaPlan};
-use crate::host::{Workers, measured, round_of, side_by_side};
+use crate::host::{measured, round_of, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::scenario::PlannerKind;
 use crate::workload::PackedBatch;
@@ -68,21 +68,23 @@ impl EachBatch<'_> {
         Ok(Ok(planned))
     }
 
-    /// As many at once as there are workers, each of which may use them too.
+    /// As many at once as there are workers, each of which may use them too and ask the observer whether to stop; what they came to is
+    /// dropped then.
     pub(super) fn side_by_side<T: Drafted + Send, E: Send>(
         self,
         observer: &mut dyn Observer,
-        plan: impl Fn(usize, &PackedBatch, &dyn Workers) -> Result<T, E> + Sync,
+        plan: impl Fn(usize, &PackedBatch, &dyn Observer) -> Result<T, E> + Sync,
     ) -> Planned<T, E> {
         let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
         for round in self.batches.chunks(round_of(observer.workers())) {
             let first = planned.len();
             self.tell(observer, first)?;
-            let (workers, clock) = (observer.workers(), observer.batch_clock());
-            let answers = side_by_side(workers, round.len(), |place| {
+            let asked: &dyn Observer = observer;
+            let answers = side_by_side(asked.workers(), round.len(), |place| {
                 let index = first + place;
-                measured(clock, index as u32, || plan(index, &round[place], workers))
+                measured(asked.batch_clock(), index as u32, || plan(index, &round[place], asked))
             });
+            go_on(observer)?;
             for answer in answers {
                 match answer {
                     Ok(own) => {

@@ -21,7 +21,7 @@ use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
     Choice, Configuration, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
-    PartitionSettings, Round, item_seconds, optimize, partition, shortlist,
+    PartitionSettings, Round, item_seconds, optimize, partition_until, shortlist,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
@@ -39,6 +39,8 @@ const SAMPLED: usize = 64;
 const SCHEDULER: PartitionSettings = PartitionSettings { steps: 5_000_000, gap: 1e-4 };
 /// Times that the memory the optimizer counts with is lowered where strategies hold more than the tables say.
 const MOST_TIGHTENINGS: u32 = 12;
+/// Why a batch has no plan whose planning was cancelled; nobody is told.
+const CANCELLED: &str = "planning was cancelled";
 /// What is left of the memory then.
 const TIGHTENED: f64 = 0.94;
 
@@ -101,7 +103,7 @@ pub(crate) fn plan(
         let shortlist = shortlist(&planner.input, SHORTLIST).unwrap_or_default();
         let choices = candidates(&shortlist, &optimized);
         search.candidates = search.candidates.saturating_add(u32::try_from(optimized.pairs).unwrap_or(u32::MAX));
-        let mut sized = planner.simulated(&choices, sizing, &mut search);
+        let mut sized = planner.simulated(&choices, sizing, &mut search, observer)?;
         sized.sort_by(|a, b| a.0.total_cmp(&b.0));
         for place in 0..sized.len() {
             match planner.planned(&sized[place].1, batches, observer)? {
@@ -243,11 +245,18 @@ impl Sized {
 
 impl Planner<'_> {
     /// The strategies that run on the sizing batch within memory, with their simulated time.
-    fn simulated(&self, choices: &[Choice], sizing: &PackedBatch, search: &mut Search) -> Vec<(f64, Sized)> {
+    fn simulated(
+        &self,
+        choices: &[Choice],
+        sizing: &PackedBatch,
+        search: &mut Search,
+        observer: &dyn Observer,
+    ) -> Result<Vec<(f64, Sized)>, Cancelled> {
         let mut sized = Vec::new();
         for &choice in choices {
+            go_on(observer)?;
             let found = self.size(choice).and_then(|own| {
-                let filled = self.fill(&own, sizing)?;
+                let filled = self.fill(&own, sizing, observer)?;
                 let seconds = self.simulate(&own, &filled.replica, sizing)?;
                 Ok((seconds, own))
             });
@@ -259,7 +268,7 @@ impl Planner<'_> {
                 Err(misfit) => reject(search, misfit.reason),
             }
         }
-        sized
+        Ok(sized)
     }
 
     /// Where the modules of a strategy stand, and their stages.
@@ -315,8 +324,11 @@ impl Planner<'_> {
     }
 
     /// The buckets of a batch on the ranks of a strategy.
-    fn fill(&self, sized: &Sized, batch: &PackedBatch) -> Result<Filled, Misfit> {
-        let (microbatches, decision) = self.buckets(&sized.choice.configuration, batch)?;
+    fn fill(&self, sized: &Sized, batch: &PackedBatch, observer: &dyn Observer) -> Result<Filled, Misfit> {
+        let (microbatches, decision) = self.buckets(&sized.choice.configuration, batch, observer)?;
+        if observer.cancelled() {
+            return Err(Misfit::rule(CANCELLED));
+        }
         let [encoder, backbone] = &sized.layouts;
         let parts = round::parts(self.scenario, batch, &microbatches, (encoder.data, backbone.data));
         let rounds = microbatches.len() / backbone.data as usize;
@@ -327,7 +339,12 @@ impl Planner<'_> {
     }
 
     /// The sequences of every bucket, and how even they are, in words.
-    fn buckets(&self, configuration: &Configuration, batch: &PackedBatch) -> Result<(Vec<Vec<u32>>, String), Misfit> {
+    fn buckets(
+        &self,
+        configuration: &Configuration,
+        batch: &PackedBatch,
+        observer: &dyn Observer,
+    ) -> Result<(Vec<Vec<u32>>, String), Misfit> {
         let copies = configuration.backbone.data;
         let count = batch.sequences.len() as u32;
         if count < copies {
@@ -344,7 +361,8 @@ impl Planner<'_> {
         if self.kind == PlannerKind::DflopLayout {
             return Ok((as_it_comes, format!("{rounds} microbatches per copy, the longest {:.1} ms", before * 1e3)));
         }
-        let dealt = partition(&items, buckets, SCHEDULER).map_err(|error| Misfit::rule(&error.to_string()))?;
+        let dealt = partition_until(&items, buckets, SCHEDULER, &|| observer.cancelled())
+            .map_err(|error| Misfit::rule(&error.to_string()))?;
         let mut filled = dealt.buckets;
         no_empty_bucket(&mut filled);
         let decision = format!(
@@ -379,7 +397,7 @@ impl Planner<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Result<Tried, Misfit>, Cancelled> {
         let each = EachBatch { kind: self.kind, phase: "balancing batches", batches };
-        let filled = each.side_by_side(observer, |_, batch, _| self.fill(sized, batch))?;
+        let filled = each.side_by_side(observer, |_, batch, observer| self.fill(sized, batch, observer))?;
         match filled {
             Ok(filled) => fits(self.scenario, self.pricing, self.plan_of(sized, filled), batches, observer),
             Err(misfit) => Ok(Err(misfit)),

@@ -136,8 +136,8 @@ fn fill(
     observer: &mut dyn Observer,
 ) -> Result<Filled, Cancelled> {
     let each = EachBatch { kind: PlannerKind::WaitFreeCyclic, phase: "ordering batches", batches };
-    let filled = each.side_by_side(observer, |index, batch, workers| {
-        fill_batch(scenario, pricing, filling, sized, (index, batch), workers)
+    let filled = each.side_by_side(observer, |index, batch, observer| {
+        fill_batch(scenario, pricing, filling, sized, (index, batch), observer.workers())
     })?;
     Ok(filled.map(|filled| {
         let evaluated = filled.iter().map(|(_, orders)| orders).sum();

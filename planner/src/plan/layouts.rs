@@ -169,26 +169,12 @@ mod tests {
         assert_eq!(rules("all_to_all"), [(1, false), (2, false), (4, false), (8, true)]);
         assert_eq!(rules("ring"), [(1, false), (2, false), (4, false), (8, false)]);
     }
+
     /// 1,024 stages of one sequence each are 536,576 spans an iteration, of 64 sequences 10,240: of 1,000 iterations only these fit.
     #[test]
     fn layouts_whose_spans_exceed_an_answer_are_not_tried() {
-        let question = serde_json::json!({
-            "schema": "scenario/1",
-            "model": { "name": "m", "modules": [{
-                "name": "b", "role": "backbone", "layers": 1024, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096,
-                "gated": true, "mask": "causal", "norm": "rms", "bias": "none", "dropout": false, "vocab": 32000,
-                "tied_embeddings": false, "learned_positions": 0
-            }]},
-            "cluster": { "preset": "a100-80gb", "nodes": 128 },
-            "workload": {
-                "samples": {
-                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1024 },
-                    "images": { "kind": "constant", "value": 0 }
-                },
-                "global_batch": 262, "context_length": 2048, "packing": "single"
-            },
-            "layout": { "tensor": 1, "pipeline": 1024 }, "planners": ["1f1b"], "iterations": 1000
-        });
+        let layout = serde_json::json!({ "tensor": 1, "pipeline": 1024 });
+        let question = budget::tests::question(1000, &["1f1b"], &layout);
         let scenario = crate::scenario::parse(&question.to_string()).unwrap();
         let all = candidates(&scenario, PlannerKind::OneFOneB, 262);
         let tried: Vec<(u32, bool)> =

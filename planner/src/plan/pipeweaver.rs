@@ -156,7 +156,9 @@ fn fill(
             fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
         })?
     } else {
-        each.side_by_side(observer, |index, batch, workers| fill(index, batch, (workers, &Unwatched)))?
+        each.side_by_side(observer, |index, batch, observer| {
+            fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
+        })?
     };
     Ok(filled.map(|filled| {
         let mut tally = Tally::default();

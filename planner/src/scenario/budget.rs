@@ -2,6 +2,11 @@
 //!
 //! A span here is one forward, backward, input gradient or weight gradient of one stage and one microbatch.
 
+mod memory;
+
+pub(crate) use memory::{Judging, least_bytes};
+pub use memory::{memory_error, plan_bytes, search_bytes};
+
 use super::{PlannerKind, Scenario};
 use crate::workload::Packing;
 
@@ -66,14 +71,18 @@ pub(crate) fn of_layout(kind: PlannerKind, stages: u32, microbatches: u32, data:
 /// Why a scenario asks for too much, if it does. What it leaves open counts with its least, so that no scenario is refused that some
 /// layout could answer; the search and the judge hold the same limits against what they choose.
 pub(crate) fn excess(scenario: &Scenario) -> Option<String> {
-    let iteration =
-        scenario.planners.iter().map(|&kind| of_iteration(scenario, kind)).fold(Spans::default(), Spans::and);
+    let iteration = least_of_iteration(scenario);
     let excess = iteration.times(u64::from(scenario.iterations)).excess()?;
     Some(match iteration.fitting() {
         0 => format!("{excess}; not even one iteration fits: choose fewer planners, stages or microbatches"),
         1 => format!("{excess}; 1 iteration fits"),
         fitting => format!("{excess}; {fitting} iterations fit"),
     })
+}
+
+/// The fewest spans of all planners in one iteration.
+fn least_of_iteration(scenario: &Scenario) -> Spans {
+    scenario.planners.iter().map(|&kind| of_iteration(scenario, kind)).fold(Spans::default(), Spans::and)
 }
 
 /// The fewest spans of a planner in one iteration; none for planners that do not fill the layout of the scenario.
@@ -130,4 +139,4 @@ fn gigabytes(spans: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

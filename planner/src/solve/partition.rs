@@ -113,6 +113,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
 
 fn errors_of(error: &PartitionError) -> Vec<FieldError> {
     let pointer = match error {
+        PartitionError::Stopped => String::new(),
         PartitionError::NoBuckets => "/buckets".to_owned(),
         PartitionError::Load { item } => format!("/items/{item}"),
     };

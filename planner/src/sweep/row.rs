@@ -142,7 +142,8 @@ impl Figures {
 }
 
 impl PointRow {
-    pub(super) fn invalid(point: &Point, errors: Vec<FieldError>) -> Self {
+    /// The row of a point that gives no scenario, or one that cannot be planned here.
+    pub fn invalid(point: &Point, errors: Vec<FieldError>) -> Self {
         let named = |error: FieldError| WrongField { pointer: error.pointer, detail: error.detail };
         Self::without_scenario(point, PointAnswer::Invalid { errors: errors.into_iter().map(named).collect() })
     }
@@ -166,15 +167,30 @@ impl PointRow {
     }
 }
 
+/// Why a point has no row.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplanned {
+    /// The observer asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// It takes more memory than the observer allows.
+    #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
+    Outgrown {
+        /// Bytes at the peak, as far as they are known.
+        bytes: u64,
+    },
+}
+
 /// Plans the scenario of a point.
 pub(super) fn planned(
     point: &Point,
     scenario: &ValidScenario,
     observer: &mut dyn Observer,
-) -> Result<PointRow, Cancelled> {
+) -> Result<PointRow, Unplanned> {
     let outcome = match engine::plan(scenario, observer) {
         Ok(planning) => planning.outcome,
-        Err(PlanError::Cancelled(cancelled)) => return Err(cancelled),
+        Err(PlanError::Cancelled(cancelled)) => return Err(Unplanned::Cancelled(cancelled)),
+        Err(PlanError::Outgrown { bytes }) => return Err(Unplanned::Outgrown { bytes }),
         Err(refused @ PlanError::Refused { .. }) => return Ok(PointRow::failed(point, &refused.to_string())),
         Err(large @ PlanError::TooLarge(_)) => {
             return Ok(PointRow::invalid(point, vec![FieldError::new("/iterations", large.to_string())]));

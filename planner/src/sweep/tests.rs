@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -238,14 +240,13 @@ fn nonsense_is_no_shard() {
 
 /// Counts how often it is asked, and ends what it watches after some times.
 struct Asked {
-    times: std::cell::Cell<u32>,
+    times: AtomicU32,
     most: u32,
 }
 
 impl crate::host::Watch for Asked {
     fn is_over(&self) -> bool {
-        self.times.set(self.times.get() + 1);
-        self.times.get() > self.most
+        self.times.fetch_add(1, Ordering::Relaxed) >= self.most
     }
 
     fn seconds(&self) -> f64 {
@@ -260,9 +261,9 @@ fn words(count: u32) -> String {
 
 #[test]
 fn a_sweep_is_refused_at_the_hundredth_value_that_gives_no_scenario() {
-    let watch = Asked { times: std::cell::Cell::new(0), most: u32::MAX };
+    let watch = Asked { times: AtomicU32::new(0), most: u32::MAX };
     let errors = Sweep::parse_while(&words(5_000), &watch).unwrap_err();
-    assert_eq!(watch.times.get(), 100);
+    assert_eq!(watch.times.load(Ordering::Relaxed), 100);
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].pointer, "/axes/0");
     let expected = "100 values give no scenario, the last of /seed: /seed: \"x99\" is not a whole number";
@@ -273,8 +274,8 @@ fn a_sweep_is_refused_at_the_hundredth_value_that_gives_no_scenario() {
 
 #[test]
 fn reading_a_sweep_ends_when_nobody_waits() {
-    let watch = Asked { times: std::cell::Cell::new(0), most: 3 };
+    let watch = Asked { times: AtomicU32::new(0), most: 3 };
     let errors = Sweep::parse_while(&words(5_000), &watch).unwrap_err();
     let expected = FieldError::new("/axes/0", "time was up before all its values were looked at".to_owned());
-    assert_eq!((errors, watch.times.get()), (vec![expected], 4));
+    assert_eq!((errors, watch.times.load(Ordering::Relaxed)), (vec![expected], 4));
 }

@@ -14,6 +14,7 @@ use crate::jobs::Started;
 use crate::label;
 use crate::observation::{ObservationError, compared_jobs};
 use crate::store::RunChanges;
+use crate::turns::Claimant;
 
 /// Stores the run's scenario as a draft with the corrections of its comparison, plans it, and attaches it to the run.
 ///
@@ -37,6 +38,7 @@ use crate::store::RunChanges;
 pub(crate) async fn correction(
     State(app): Shared,
     client: Client,
+    claimant: Claimant,
     Path(run): Path<String>,
     query: Result<Query<CorrectionQuery>, QueryRejection>,
 ) -> Result<Answer<Corrected>, ApiError> {
@@ -59,7 +61,7 @@ pub(crate) async fn correction(
     let planner = app.store.reader().run(&run, now).await?.summary.plan;
     let attach = RunChanges { scenario: Some(stored.id.clone()), planner, ..RunChanges::default() };
     writer.change_run(&run, &attach, now).await?;
-    let (Started::New(job) | Started::Known(job)) = begin_plan(&app, stored.clone()).await?;
+    let (Started::New(job) | Started::Known(job)) = begin_plan(&app, stored.clone(), claimant).await?;
     let path = api::path::scenario(&stored.id);
     let answer = Corrected { scenario: stored, job, changes };
     Ok(if is_new { Answer::Created(path, answer) } else { Answer::Present(answer) })

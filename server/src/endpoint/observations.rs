@@ -9,6 +9,7 @@ use ingest::log::{JobSetup, JobSetups, job_setup};
 use planner::observed::replan;
 use planner::outcome::{Answer as Planning, ENGINE};
 use planner::scenario::PlannerKind;
+use planner::scenario::budget::plan_bytes;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -20,6 +21,7 @@ use crate::label;
 use crate::observation::{Held, ObservationError, Watched, calibrated, compared, compared_jobs, fill_step_times};
 use crate::profiles::apply;
 use crate::store::{LogPlace, Replaced, StoreError};
+use crate::turns::Claimant;
 
 /// Points of one page of the store.
 const PAGE: u32 = 5000;
@@ -100,6 +102,7 @@ pub(crate) async fn comparison(
 )]
 pub(crate) async fn calibration(
     State(app): Shared,
+    claimant: Claimant,
     Path(run): Path<String>,
     against: Result<Query<Against>, QueryRejection>,
 ) -> Result<Answer<Profile>, ApiError> {
@@ -111,7 +114,8 @@ pub(crate) async fn calibration(
     if !job.is_same_job() {
         return Err(ObservationError::other_job(&job).into());
     }
-    let work = app.studies.run(1, move |effort| {
+    let bytes = plan_bytes(held.scenario.scenario(), app.studies.at_once());
+    let work = app.studies.run((&claimant, bytes), 1, move |effort| {
         let mut observer = Watched { watch: effort.watch, workers: effort.workers };
         Ok(calibrated(&held, segment, &mut observer))
     });
@@ -138,6 +142,7 @@ pub(crate) async fn calibration(
 )]
 pub(crate) async fn check(
     State(app): Shared,
+    claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<CheckOptions>, QueryRejection>,
 ) -> Result<Json<ProfileCheck>, ApiError> {
@@ -145,7 +150,8 @@ pub(crate) async fn check(
     let profile = app.store.reader().profile(&id).await?;
     let held = held(&app, &options.run, options.planner.as_deref()).await?;
     let applied = apply(&profile, held.scenario.scenario())?;
-    let work = app.studies.run(1, move |effort| {
+    let bytes = plan_bytes(held.scenario.scenario(), app.studies.at_once());
+    let work = app.studies.run((&claimant, bytes), 1, move |effort| {
         let mut observer = Watched { watch: effort.watch, workers: effort.workers };
         let again = replan(&held.scenario, applied.scenario, held.planner, &held.planned, &mut observer);
         Ok(again.map(|planned| {

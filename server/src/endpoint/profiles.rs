@@ -19,7 +19,10 @@ use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::profiles::{Base, ProfileError, apply, fit};
 use crate::store::{PROFILES, ProfileFile, Replaced};
+use crate::turns::Claimant;
 
+/// Bytes of the tables of a fit; those of the files are counted as bodies.
+const FITTING: u64 = 64 << 20;
 /// Largest upload, in MiB.
 const LARGEST_UPLOAD: usize = super::datasets::uploads::LARGEST_UPLOAD;
 /// Options of an upload.
@@ -85,6 +88,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn upload(
     State(app): Shared,
+    claimant: Claimant,
     options: Result<Query<UploadOptions>, QueryRejection>,
     request: Request,
 ) -> Result<Answer<Profile>, ApiError> {
@@ -127,7 +131,7 @@ pub(crate) async fn upload(
         files.push(file);
     }
     // The room goes with the file, through the work, which may outlast the sender, and until it is stored.
-    let (profile, _room) = app.studies.run(1, move |_| Ok((fit(&base, files), room))).await?;
+    let (profile, _room) = app.studies.run((&claimant, FITTING), 1, move |_| Ok((fit(&base, files), room))).await?;
     let mut profile = profile?;
     let title = options.title.as_deref().and_then(label::clean);
     profile.name = title.or(old_name).or(name).unwrap_or_else(|| "profile".to_owned());

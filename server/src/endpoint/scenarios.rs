@@ -26,6 +26,7 @@ use crate::jobs::Started;
 use crate::json_values;
 use crate::label;
 use crate::store::{DRAFTS, PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
+use crate::turns::Claimant;
 
 /// Largest scenario or sweep, in MiB: one may list its samples itself, as far as a scenario may.
 pub(crate) const LARGEST_SCENARIO: usize = 1;
@@ -307,20 +308,24 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "It cannot be planned any more, for example because its dataset was deleted"),
+        (status = 422, description = "It cannot be planned any more, for example because its dataset was deleted; or it takes more memory than --plan-memory"),
         (status = 503, description = "The queue is full; try again after a while"),
     )
 )]
-pub(crate) async fn plan(State(app): Shared, Path(id): Path<String>) -> Result<Answer<Job>, ApiError> {
+pub(crate) async fn plan(
+    State(app): Shared,
+    Path(id): Path<String>,
+    claimant: Claimant,
+) -> Result<Answer<Job>, ApiError> {
     let stored = find(&app, &id).await?;
-    Ok(match begin_plan(&app, stored).await? {
+    Ok(match begin_plan(&app, stored, claimant).await? {
         Started::New(job) => Answer::Accepted(api::path::job(&job.id), job),
         Started::Known(job) => Answer::Present(job),
     })
 }
 
 /// Plans a stored scenario, unless that is under way or done by this engine.
-pub(crate) async fn begin_plan(app: &App, stored: StoredScenario) -> Result<Started, ApiError> {
+pub(crate) async fn begin_plan(app: &App, stored: StoredScenario, claimant: Claimant) -> Result<Started, ApiError> {
     if let Some(job) = app.jobs.active(&stored.id).await {
         return Ok(Started::Known(job));
     }
@@ -328,7 +333,7 @@ pub(crate) async fn begin_plan(app: &App, stored: StoredScenario) -> Result<Star
         return Ok(Started::Known(app.jobs.done(&stored.id)));
     }
     let valid = validate(app.store.reader(), stored.scenario).await?;
-    Ok(app.jobs.start(valid).await?)
+    Ok(app.jobs.start(valid, claimant).await?)
 }
 
 /// The scenario that an identifier or prefix stands for.

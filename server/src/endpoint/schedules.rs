@@ -14,9 +14,13 @@ use crate::app::Shared;
 use crate::error::ApiError;
 use crate::jobs::{Asker, too_long};
 use crate::json_values;
+use crate::turns::{Claimant, Demand};
 
 /// Questions that are answered at once; each takes a core for a few seconds at most.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
+
+/// Bytes of a question with its 250,000 actions and its answer.
+const MEMORY: u64 = 64 << 20;
 
 /// Every kind of schedule, with its formulas.
 #[utoipa::path(get, path = "/api/v1/schedules", tag = "schedules", responses((status = 200, body = ScheduleKinds)))]
@@ -38,15 +42,17 @@ pub(crate) async fn kinds() -> Json<ScheduleKinds> {
 )]
 pub(crate) async fn compare(
     State(app): Shared,
+    claimant: Claimant,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ScheduleAnswer>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
     let turn = AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
+    let memory = app.jobs.turns().take(&claimant, Demand::memory(MEMORY)).await;
     let asker = Asker::default();
     let (patience, plan_time) = (asker.patience(app.jobs.time_limit()), app.jobs.plan_time());
     let answer = off_thread(move || {
         // The turn ends with the computation, which may outlast the asker by a moment.
-        let _turn = turn;
+        let _held = (turn, memory);
         json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
         let question = bench::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;
         let question = ValidQuestion::new(question, Limits::SERVED).map_err(ApiError::InvalidQuestion)?;

@@ -6,6 +6,7 @@ use axum::extract::{Path, Query, State};
 use planner::data_aware::CorrectionSettings;
 use planner::observed::StepRatio;
 use planner::outcome::{Answer as Planning, ENGINE, Outcome};
+use planner::scenario::budget::{plan_bytes, search_bytes};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::study::correction as study_correction;
 use planner::study::layouts as study_layouts;
@@ -21,9 +22,12 @@ use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 use crate::store::StoreError;
+use crate::turns::Claimant;
 
 /// Steps of a run that are looked at: a scenario has no more batches.
 const MOST_STEPS: u32 = 5000;
+/// Bytes of a timeline in memory for each byte of its compact form.
+const DECODED: u64 = 8;
 /// Most rollouts of a search.
 const MOST_ROLLOUTS: u32 = 100_000;
 /// Rollouts that show how a search goes on, where nobody says how many.
@@ -81,13 +85,18 @@ impl StudyOptions {
 )]
 pub(crate) async fn search(
     State(app): Shared,
+    claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<StudyOptions>, QueryRejection>,
 ) -> Result<Json<SearchProgress>, ApiError> {
     let Query(options) = options?;
     let rollouts = options.rollouts(PROGRESS_ROLLOUTS)?;
     let (scenario, subject) = subject(&app, &id, &options).await?;
-    let study = app.studies.run(rollouts, move |effort| search_progress(&scenario, subject, effort)).await?;
+    let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
+    let study = app
+        .studies
+        .run((&claimant, bytes), rollouts, move |effort| search_progress(&scenario, subject, effort))
+        .await?;
     Ok(Json(study))
 }
 
@@ -111,13 +120,18 @@ pub(crate) async fn search(
 )]
 pub(crate) async fn sizes(
     State(app): Shared,
+    claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<StudyOptions>, QueryRejection>,
 ) -> Result<Json<SubMicrobatches>, ApiError> {
     let Query(options) = options?;
     let rollouts = options.rollouts(SIZE_ROLLOUTS)?;
     let (scenario, subject) = subject(&app, &id, &options).await?;
-    let study = app.studies.run(rollouts, move |effort| sub_microbatches(&scenario, subject, effort)).await?;
+    let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
+    let study = app
+        .studies
+        .run((&claimant, bytes), rollouts, move |effort| sub_microbatches(&scenario, subject, effort))
+        .await?;
     Ok(Json(study))
 }
 
@@ -137,12 +151,19 @@ pub(crate) async fn sizes(
         (status = 503, description = "Too many studies are under way; try again after a while"),
     )
 )]
-pub(crate) async fn layouts(State(app): Shared, Path(id): Path<String>) -> Result<Json<LayoutSweep>, ApiError> {
+pub(crate) async fn layouts(
+    State(app): Shared,
+    claimant: Claimant,
+    Path(id): Path<String>,
+) -> Result<Json<LayoutSweep>, ApiError> {
     let stored = find(&app, &id).await?;
     let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let bytes = search_bytes(scenario.scenario(), app.studies.at_once());
     let sweep = app
         .studies
-        .run(1, move |effort| Ok(study_layouts(&scenario, MOST_POINTS, effort.workers, effort.watch)))
+        .run((&claimant, bytes), 1, move |effort| {
+            Ok(study_layouts(&scenario, MOST_POINTS, effort.workers, effort.watch))
+        })
         .await?;
     Ok(Json(sweep))
 }
@@ -168,11 +189,14 @@ pub(crate) async fn layouts(State(app): Shared, Path(id): Path<String>) -> Resul
 )]
 pub(crate) async fn layout(
     State(app): Shared,
+    claimant: Claimant,
     Path((id, layout)): Path<(String, String)>,
 ) -> Result<Json<LayoutPlan>, ApiError> {
     let stored = find(&app, &id).await?;
     let scenario = validate(app.store.reader(), stored.scenario).await?;
-    Ok(Json(app.studies.run(1, move |_| layout_plan(&scenario, &layout)).await?))
+    let bytes = search_bytes(scenario.scenario(), 1);
+    let study = app.studies.run((&claimant, bytes), 1, move |effort| layout_plan(&scenario, &layout, effort.watch));
+    Ok(Json(study.await?))
 }
 
 /// How long the stages of every plan take from microbatch to microbatch in one iteration, the bubble beside the one of equal
@@ -193,6 +217,7 @@ pub(crate) async fn layout(
 )]
 pub(crate) async fn stages(
     State(app): Shared,
+    claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<StageOptions>, QueryRejection>,
 ) -> Result<Json<StageStudy>, ApiError> {
@@ -209,7 +234,8 @@ pub(crate) async fn stages(
         }
     }
     let model = stored.scenario.model;
-    let study = app.studies.run(1, move |_| {
+    let bytes = encoded.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>().saturating_mul(DECODED);
+    let study = app.studies.run((&claimant, bytes), 1, move |_| {
         let decoded =
             encoded.iter().filter_map(|(planner, bytes)| Some((*planner, api::timeline::decode(bytes).ok()?)));
         Ok(study_stages(&model, &outcome, iteration, &decoded.collect::<Vec<_>>()))
@@ -279,6 +305,7 @@ impl CorrectionOptions {
 )]
 pub(crate) async fn correction(
     State(app): Shared,
+    claimant: Claimant,
     Path(id): Path<String>,
     options: Result<Query<CorrectionOptions>, QueryRejection>,
 ) -> Result<Json<CorrectionStudy>, ApiError> {
@@ -291,7 +318,10 @@ pub(crate) async fn correction(
         None => Vec::new(),
     };
     let scenario = validate(app.store.reader(), stored.scenario).await?;
-    let work = app.studies.run(1, move |effort| study_correction(&scenario, &outcome, slow, &run, effort.watch));
+    let bytes = plan_bytes(scenario.scenario(), 1);
+    let work = app
+        .studies
+        .run((&claimant, bytes), 1, move |effort| study_correction(&scenario, &outcome, slow, &run, effort.watch));
     Ok(Json(work.await?))
 }
 

@@ -440,7 +440,11 @@ async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> 
         progress
     } else {
         let (done, without_plan) = app.store.reader().sweep_counts(&id, &engine).await?;
-        let state = if done == points { SweepState::Done } else { SweepState::Idle };
+        let state = match app.store.reader().sweep_failure(&id).await? {
+            _ if done == points => SweepState::Done,
+            Some(detail) => SweepState::Failed { detail },
+            None => SweepState::Idle,
+        };
         SweepProgress { state, points, done, without_plan, points_per_s: None }
     };
     off_thread(move || {

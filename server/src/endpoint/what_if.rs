@@ -8,7 +8,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use planner::outcome::{Answer, ENGINE, Outcome, Planning};
+use planner::outcome::{Answer, ENGINE, Planning};
 use planner::scenario::Scenario;
 use serde::Deserialize;
 
@@ -17,6 +17,8 @@ use super::outcomes::decode;
 use super::scenarios::{LARGEST_SCENARIO, parsed, validate};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
+use crate::jobs::shown_iteration;
+use crate::turns::Claimant;
 
 /// What is wanted of the answer.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -39,12 +41,13 @@ pub(crate) struct Wanted {
         (status = 200, description = "Outcome and timelines", content((String = "application/vnd.planscope.what-if"))),
         (status = 400, description = "The iteration is no whole number, or what says whether a sketch will do neither true nor false"),
         (status = 413, description = "More than 1 MiB"),
-        (status = 422, description = "Fields are wrong, and every one is named; or planning takes longer than --plan-seconds"),
+        (status = 422, description = "Fields are wrong, and every one is named; or planning takes longer than --what-if-seconds or more memory than --plan-memory"),
         (status = 503, description = "Too many questions wait, try again after a while; or the server plans nothing (--without-work)"),
     )
 )]
 pub(crate) async fn what_if(
     State(app): Shared,
+    claimant: Claimant,
     wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
@@ -57,13 +60,12 @@ pub(crate) async fn what_if(
     }
     let sketch = if wanted.sketch { valid.sketch() } else { None };
     let is_sketch = sketch.is_some();
-    let (planning, planning_ms) = app.jobs.plan_at_once(sketch.unwrap_or(valid)).await?;
+    let (planning, planning_ms) = app.jobs.plan_at_once(sketch.unwrap_or(valid), &claimant, wanted.iteration).await?;
     let created_at = app.clock.now().to_string();
     let answer = move || {
         let Planning { outcome, timelines } = planning;
         let iteration = shown_iteration(&outcome, wanted.iteration);
-        let shown = timelines.into_iter().filter(|planned| planned.iteration == iteration);
-        let timelines = shown.map(|planned| (planned.planner, planned.timeline)).collect();
+        let timelines = timelines.into_iter().map(|planned| (planned.planner, planned.timeline)).collect();
         let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned(), is_sketch };
         what_if::encode(&WhatIf { outcome, iteration, timelines })
     };
@@ -88,9 +90,4 @@ async fn stored(app: &App, id: &str, iteration: u32) -> Result<Response, ApiErro
     })
     .await?;
     Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
-}
-
-/// The iteration asked for, or the last.
-fn shown_iteration(outcome: &Outcome, wanted: u32) -> u32 {
-    wanted.min(u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1))
 }

@@ -3,7 +3,6 @@
 use axum::extract::rejection::QueryRejection;
 use planner::engine::PlanError;
 use planner::observed::ReplanError;
-use planner::scenario::FieldError;
 
 use super::{ApiError, LimitError};
 use crate::jobs::{NotPlanned, NotStarted};
@@ -59,10 +58,9 @@ impl From<NotPlanned> for ApiError {
     fn from(error: NotPlanned) -> Self {
         match error {
             NotPlanned::Full(limit) => Self::QueueFull(limit),
-            NotPlanned::Closing => Self::Stopping,
             NotPlanned::WithoutWork => Self::WithoutWork,
             NotPlanned::TooLong(_) => Self::TooLong(error.to_string()),
-            NotPlanned::TooLarge(detail) => Self::InvalidScenario(vec![FieldError::new("/iterations", detail)]),
+            NotPlanned::TooLarge(error) => Self::InvalidScenario(vec![error]),
             NotPlanned::Fault(detail) => Self::Fault(detail),
         }
     }
@@ -74,6 +72,7 @@ impl From<NotStarted> for ApiError {
             NotStarted::Full(limit) => Self::QueueFull(limit),
             NotStarted::Store(error) => Self::Store(error),
             NotStarted::Closing => Self::Stopping,
+            NotStarted::TooLarge(error) => Self::InvalidScenario(vec![error]),
             NotStarted::WithoutWork => Self::WithoutWork,
         }
     }
@@ -84,7 +83,6 @@ impl From<StudyError> for ApiError {
         match error {
             StudyError::Full(limit) => Self::StudiesFull(limit),
             StudyError::None(none) => Self::NoStudy(none),
-            StudyError::Closing => Self::Stopping,
             StudyError::Panicked => Self::Fault(error.to_string()),
         }
     }

@@ -1,24 +1,28 @@
 //! Planning while somebody waits: no job, nothing stored, and an end when the asker goes.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::job::PlanningTime;
 use planner::engine::{Observer, PlanError};
 use planner::host::{BatchClock, Watch, Workers};
-use planner::outcome::Planning;
-use planner::scenario::{PlannerKind, ValidScenario};
+use planner::outcome::{Outcome, Planning};
+use planner::scenario::budget::plan_bytes;
+use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 
 use super::stopwatch::Stopwatch;
-use super::time_limit::Patience;
-use super::{Asker, Jobs};
+use super::time_limit::{Patience, TimeLimit};
+use super::{Asker, Jobs, more_memory, outgrown};
 use crate::clock::Clock;
+use crate::turns::{Claimant, Demand, Turn};
 use crate::workers::Threads;
 
 /// Askers that may wait for a turn at once.
 const MOST_WAITING: usize = 32;
+/// Of them those of one client.
+const MOST_OF_CLIENT: usize = 8;
 
 /// Why nothing was planned.
 #[derive(Debug, thiserror::Error)]
@@ -26,67 +30,141 @@ pub enum NotPlanned {
     /// Too many wait already.
     #[error("{0} questions wait already")]
     Full(usize),
-    /// The server is stopping.
-    #[error("the server is stopping")]
-    Closing,
     /// The server plans nothing.
     #[error("the server was started without work")]
     WithoutWork,
     /// It takes longer than this.
-    #[error("{}", super::too_long(*.0))]
+    #[error(
+        "this takes longer than {} s while somebody waits; plan it as a job, ask for fewer iterations or planners, or start the server with a \
+         larger --what-if-seconds",
+        .0.as_secs()
+    )]
     TooLong(Duration),
-    /// The plans have more spans than an answer may have.
-    #[error("{0}")]
-    TooLarge(String),
+    /// The plans have more spans than an answer may have, or take more memory than there is for planning.
+    #[error(transparent)]
+    TooLarge(FieldError),
     /// The checker refused a plan, or a planner stopped: a fault of ours, in words.
     #[error("{0}")]
     Fault(String),
 }
 
 impl Jobs {
-    /// Plans a scenario in turn with the jobs. Dropping the future ends it within moments.
-    pub async fn plan_at_once(&self, scenario: ValidScenario) -> Result<(Planning, Vec<PlanningTime>), NotPlanned> {
+    /// Plans a scenario in turn with the jobs, and keeps the timelines of one iteration, the last where there are fewer. Dropping the future ends it within moments.
+    pub async fn plan_at_once(
+        &self,
+        scenario: ValidScenario,
+        claimant: &Claimant,
+        iteration: u32,
+    ) -> Result<(Planning, Vec<PlanningTime>), NotPlanned> {
         if !self.limits.takes_work {
             return Err(NotPlanned::WithoutWork);
         }
-        let waiting = self.asking.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(&self.asking));
-        if waiting >= MOST_WAITING {
-            return Err(NotPlanned::Full(MOST_WAITING));
+        let most = self.limits.plan_memory;
+        if let Some(error) = self.memory_error(&scenario) {
+            return Err(NotPlanned::TooLarge(error));
         }
-        let turn = self.turns().acquire_owned().await.map_err(|_| NotPlanned::Closing)?;
+        let _place = Place::take(&self.asking, claimant)?;
+        let threads = self.limits.search_threads.count();
+        let at_once = threads.saturating_mul(threads.min(scenario.scenario().planners.len()));
+        let mut bytes = plan_bytes(scenario.scenario(), at_once);
         let asker = Asker::default();
-        let patience = Arc::new(asker.patience(self.time_limit()));
-        let mut asked = Asked::new(Arc::clone(&patience), Arc::clone(&self.clock), self.limits.search_threads);
+        let scenario = Arc::new(scenario);
+        loop {
+            let turn = self.turns.take(claimant, Demand::turn(bytes)).await;
+            let had = turn.bytes();
+            match self.plan_in_turn((Arc::clone(&scenario), iteration), &asker, turn).await {
+                Ok((Ok(Ok(planning)), times)) => {
+                    let times = Stopwatch::beside_steps(times, &planning.outcome);
+                    return Ok((planning, times));
+                }
+                Ok((Ok(Err(PlanError::Outgrown { bytes: needed })), _)) => match more_memory(had, needed, most) {
+                    Some(more) => bytes = more,
+                    None => return Err(NotPlanned::TooLarge(FieldError::new("/iterations", outgrown(needed, most)))),
+                },
+                Ok((Ok(Err(error)), _)) => return Err(self.not_planned(&error)),
+                // The panic hook has written the place and the message.
+                Ok((Err(_), _)) | Err(_) => {
+                    return Err(NotPlanned::Fault("a planner stopped unexpectedly".to_owned()));
+                }
+            }
+        }
+    }
+
+    fn not_planned(&self, error: &PlanError) -> NotPlanned {
+        match error {
+            PlanError::Cancelled(_) => NotPlanned::TooLong(self.limits.what_if_time),
+            PlanError::TooLarge(_) | PlanError::Outgrown { .. } => {
+                NotPlanned::TooLarge(FieldError::new("/iterations", error.to_string()))
+            }
+            PlanError::Refused { .. } => NotPlanned::Fault(error.to_string()),
+        }
+    }
+
+    async fn plan_in_turn(
+        &self,
+        (scenario, iteration): (Arc<ValidScenario>, u32),
+        asker: &Asker,
+        turn: Turn,
+    ) -> Result<(std::thread::Result<Result<Planning, PlanError>>, Vec<PlanningTime>), tokio::task::JoinError> {
+        let limit = TimeLimit::start(Arc::clone(&self.clock), self.limits.what_if_time);
+        let patience = Arc::new(asker.patience(limit));
+        let mut asked = Asked::new(patience, Arc::clone(&self.clock), (self.limits.search_threads, turn.bytes()));
         let engine = Arc::clone(&self.engine);
-        let planned = tokio::task::spawn_blocking(move || {
+        tokio::task::spawn_blocking(move || {
             // The turn ends with the planning, which may outlast the asker by a moment.
             let _turn = turn;
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut asked)));
+            // The memory of the other timelines is free before the turn is.
+            let planned = planned.map(|planned| planned.map(|planning| only(planning, iteration)));
             (planned, asked.times())
         })
-        .await;
-        drop(place);
-        match planned {
-            Ok((Ok(Ok(planning)), times)) => {
-                let times = Stopwatch::beside_steps(times, &planning.outcome);
-                Ok((planning, times))
-            }
-            Ok((Ok(Err(PlanError::Cancelled(_))), _)) => Err(NotPlanned::TooLong(self.limits.plan_time)),
-            Ok((Ok(Err(error @ PlanError::TooLarge(_))), _)) => Err(NotPlanned::TooLarge(error.to_string())),
-            Ok((Ok(Err(error @ PlanError::Refused { .. })), _)) => Err(NotPlanned::Fault(error.to_string())),
-            // The panic hook has written the place and the message.
-            Ok((Err(_), _)) | Err(_) => Err(NotPlanned::Fault("a planner stopped unexpectedly".to_owned())),
-        }
+        .await
     }
 }
 
+/// The same with the timelines of one iteration.
+fn only(mut planning: Planning, wanted: u32) -> Planning {
+    let iteration = shown_iteration(&planning.outcome, wanted);
+    planning.timelines.retain(|planned| planned.iteration == iteration);
+    planning
+}
+
+/// The iteration asked for, or the last.
+pub(crate) fn shown_iteration(outcome: &Outcome, wanted: u32) -> u32 {
+    wanted.min(u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1))
+}
+
 /// A place among those who wait.
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    asking: Arc<Mutex<HashMap<Claimant, usize>>>,
+    claimant: Claimant,
+}
+
+impl Place {
+    /// A place, where there is one for the client.
+    fn take(asking: &Arc<Mutex<HashMap<Claimant, usize>>>, claimant: &Claimant) -> Result<Self, NotPlanned> {
+        let mut known = asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.values().sum::<usize>() >= MOST_WAITING {
+            return Err(NotPlanned::Full(MOST_WAITING));
+        }
+        let own = known.entry(claimant.clone()).or_default();
+        if *own >= MOST_OF_CLIENT {
+            return Err(NotPlanned::Full(MOST_OF_CLIENT));
+        }
+        *own += 1;
+        Ok(Self { asking: Arc::clone(asking), claimant: claimant.clone() })
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut known = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = known.get_mut(&self.claimant) {
+            *own -= 1;
+            if *own == 0 {
+                known.remove(&self.claimant);
+            }
+        }
     }
 }
 
@@ -98,12 +176,13 @@ struct Asked {
     /// Times of all planners of the question that are done.
     times: Arc<Mutex<Vec<PlanningTime>>>,
     threads: Threads,
+    most_bytes: u64,
 }
 
 impl Asked {
-    fn new(patience: Arc<Patience>, clock: Arc<dyn Clock>, threads: Threads) -> Self {
+    fn new(patience: Arc<Patience>, clock: Arc<dyn Clock>, (threads, most_bytes): (Threads, u64)) -> Self {
         let stopwatch = Stopwatch::new(Arc::clone(&clock));
-        Self { patience, clock, stopwatch, times: Arc::default(), threads }
+        Self { patience, clock, stopwatch, times: Arc::default(), threads, most_bytes }
     }
 
     fn times(&self) -> Vec<PlanningTime> {
@@ -127,6 +206,10 @@ impl Observer for Asked {
         self.patience.is_over()
     }
 
+    fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
     fn workers(&self) -> &dyn Workers {
         &self.threads
     }
@@ -139,7 +222,10 @@ impl Observer for Asked {
     fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
         let own = |_: &PlannerKind| -> Box<dyn Observer + Send> {
             let (patience, clock) = (Arc::clone(&self.patience), Arc::clone(&self.clock));
-            Box::new(Self { times: Arc::clone(&self.times), ..Self::new(patience, clock, self.threads) })
+            Box::new(Self {
+                times: Arc::clone(&self.times),
+                ..Self::new(patience, clock, (self.threads, self.most_bytes))
+            })
         };
         (self.threads.count() > 1).then(|| planners.iter().map(own).collect())
     }

@@ -23,14 +23,20 @@ pub(super) struct Progress {
     entry: Entry,
     clock: Arc<dyn Clock>,
     limit: TimeLimit,
+    most_bytes: u64,
     stopwatch: Stopwatch,
     told: Option<(PlannerKind, &'static str, Duration)>,
     threads: Threads,
 }
 
 impl Progress {
-    pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>, limit: TimeLimit, threads: Threads) -> Self {
-        Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, limit, told: None, threads }
+    pub(super) fn new(
+        entry: Entry,
+        clock: Arc<dyn Clock>,
+        (limit, most_bytes): (TimeLimit, u64),
+        threads: Threads,
+    ) -> Self {
+        Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, limit, most_bytes, told: None, threads }
     }
 
     /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
@@ -62,6 +68,10 @@ impl Observer for Progress {
 
     fn cancelled(&self) -> bool {
         self.entry.is_cancelled() || self.limit.is_over()
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.most_bytes
     }
 
     fn workers(&self) -> &dyn Workers {

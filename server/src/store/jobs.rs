@@ -16,6 +16,19 @@ pub struct LeftJob {
     pub attempts: u32,
 }
 
+/// A job that was given up.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct FailedJob {
+    /// Identifier.
+    pub id: String,
+    /// Scenario that was to be planned.
+    #[sqlx(rename = "scenario_id")]
+    pub scenario: String,
+    /// Why it was given up.
+    #[sqlx(rename = "failure")]
+    pub detail: String,
+}
+
 impl Writer {
     /// Notes that a scenario is to be planned, in place of an earlier job of it.
     ///
@@ -48,6 +61,13 @@ impl Writer {
         write.commit().await
     }
 
+    /// Notes why a job was given up. The reason stays until its scenario is planned again.
+    pub async fn fail_job(&self, id: &str, detail: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        sqlx::query("UPDATE job SET failure = ? WHERE id = ?").bind(detail).bind(id).execute(&mut *write).await?;
+        write.commit().await
+    }
+
     /// Notes that a job is over.
     pub async fn strike_job(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
@@ -59,9 +79,19 @@ impl Writer {
 impl Reader {
     /// Jobs that are not over, oldest first.
     pub async fn left_jobs(&self) -> Result<Vec<LeftJob>, StoreError> {
-        let jobs = sqlx::query_as("SELECT id, scenario_id, attempts FROM job ORDER BY created_at_ms, rowid")
+        let jobs = sqlx::query_as("SELECT id, scenario_id, attempts FROM job WHERE failure IS NULL ORDER BY created_at_ms, rowid")
             .fetch_all(self.pool())
             .await?;
+        Ok(jobs)
+    }
+
+    /// Jobs that were given up, oldest first.
+    pub async fn failed_jobs(&self) -> Result<Vec<FailedJob>, StoreError> {
+        let jobs = sqlx::query_as(
+            "SELECT id, scenario_id, failure FROM job WHERE failure IS NOT NULL ORDER BY created_at_ms, rowid",
+        )
+        .fetch_all(self.pool())
+        .await?;
         Ok(jobs)
     }
 }

@@ -262,6 +262,7 @@ struct LineRow {
     best_planner: Option<String>,
     best_iteration_s: Option<f64>,
     bytes: i64,
+    failure: Option<String>,
 }
 
 /// A row of the list of plans.
@@ -372,7 +373,7 @@ impl Reader {
     async fn scenarios_of(&self, shelf: &Shelf, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
         let found = self.page(shelf, wanted).await?;
         let rows: Vec<LineRow> =
-            sqlx::query_as("SELECT * FROM scenario_shelf WHERE id IN (SELECT value FROM json_each(?))")
+            sqlx::query_as("SELECT *, (SELECT failure FROM job WHERE scenario_id = scenario_shelf.id) AS failure FROM scenario_shelf WHERE id IN (SELECT value FROM json_each(?))")
                 .bind(found.json())
                 .fetch_all(self.pool())
                 .await?;
@@ -396,6 +397,7 @@ impl Reader {
                 pinned: row.pinned_at_ms.is_some(),
                 deleted_at: row.deleted_at_ms.map(rfc3339),
                 bytes: row.bytes.unsigned_abs(),
+                failure: row.failure,
             });
         }
         Ok(ScenarioList { scenarios, page: found.page })

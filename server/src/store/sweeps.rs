@@ -177,7 +177,12 @@ impl Writer {
     /// Says that the points of a sweep are to be planned, or no longer.
     pub async fn want_sweep(&self, id: &str, since: Option<Timestamp>) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let changed = sqlx::query("UPDATE sweep SET wanted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL")
+        let changed = sqlx::query(
+            // A new start takes back the reason for which the sweep was given up. One that a server goes on with counts on.
+            "UPDATE sweep SET wanted_at_ms = ?1, failure = CASE WHEN ?1 IS NULL THEN failure END,
+                 points_given_up = CASE WHEN wanted_at_ms IS NULL THEN 0 ELSE points_given_up END
+             WHERE id = ?2 AND deleted_at_ms IS NULL",
+        )
             .bind(since.map(Timestamp::as_millisecond))
             .bind(id)
             .execute(&mut *write)
@@ -186,6 +191,17 @@ impl Writer {
         if changed != 1 {
             return Err(SWEEP.missed(id));
         }
+        write.commit().await
+    }
+
+    /// Notes why a sweep was given up, and that nobody plans it any more.
+    pub async fn fail_sweep(&self, id: &str, detail: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        sqlx::query("UPDATE sweep SET wanted_at_ms = NULL, failure = ? WHERE id = ?")
+            .bind(detail)
+            .bind(id)
+            .execute(&mut *write)
+            .await?;
         write.commit().await
     }
 
@@ -263,6 +279,7 @@ struct LineRow {
     pinned_at_ms: Option<i64>,
     deleted_at_ms: Option<i64>,
     bytes: i64,
+    failure: Option<String>,
 }
 
 /// JSON, title, note, tags, pinned, creation and deletion of a sweep.
@@ -293,7 +310,7 @@ impl Reader {
         let found = self.page(&SWEEPS, wanted).await?;
         let rows: Vec<LineRow> = sqlx::query_as(
             // Its size stands behind its JSON, which the index spares.
-            "SELECT id, title, axes, points, created_at_ms, note, tags_json, pinned_at_ms, deleted_at_ms,
+            "SELECT id, title, axes, points, created_at_ms, note, tags_json, pinned_at_ms, deleted_at_ms, failure,
                     (SELECT count(*) FROM sweep_point WHERE sweep_id = sweep.id AND engine = ?1) AS done,
                     (SELECT sized.bytes FROM sweep AS sized INDEXED BY sweep_by_size WHERE sized.id = sweep.id) AS bytes
              FROM sweep WHERE id IN (SELECT value FROM json_each(?2))",
@@ -315,10 +332,17 @@ impl Reader {
                 pinned: row.pinned_at_ms.is_some(),
                 deleted_at: row.deleted_at_ms.map(rfc3339),
                 bytes: row.bytes.unsigned_abs(),
+                failure: row.failure,
             })
         };
         let rows = found.in_order(rows, |row| &row.id);
         Ok(SweepList { sweeps: rows.into_iter().map(line).collect::<Result<_, _>>()?, page: found.page })
+    }
+
+    /// Why a sweep was given up, if it was.
+    pub async fn sweep_failure(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let failure = sqlx::query_scalar("SELECT failure FROM sweep WHERE id = ?").bind(id).fetch_optional(self.pool());
+        Ok(failure.await?.flatten())
     }
 
     /// Sweeps whose points are to be planned, those that wait longest first.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use server::jobs::Limits;
 
 /// 900 bytes that ask for 1,024 x 262 x 2 spans in each of 1,000 iterations.
-fn endless() -> Value {
+pub(crate) fn endless() -> Value {
     json!({
         "schema": "scenario/1",
         "model": {"name": "m", "modules": [{
@@ -38,14 +38,14 @@ fn small_sweep() -> Value {
     })
 }
 
-async fn stored(house: &House, written: &Value) -> String {
+pub(crate) async fn stored(house: &House, written: &Value) -> String {
     let reply = house.post(api::path::SWEEPS, written.to_string()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.json::<Value>()["id"].as_str().unwrap().to_owned()
 }
 
 /// Starts a sweep, waits until nobody plans it, and gives its rows.
-async fn planned(house: &House, id: &str) -> Vec<Value> {
+pub(crate) async fn planned(house: &House, id: &str) -> Vec<Value> {
     assert_eq!(house.post(&api::path::sweep_start(id), "").await.status, 200);
     for _ in 0..3_000 {
         let sweep: Value = house.get(&api::path::sweep(id)).await.json();

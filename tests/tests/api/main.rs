@@ -16,6 +16,7 @@ mod links;
 mod migrations;
 mod openapi;
 mod pages;
+mod plan_memory;
 mod previews;
 mod profiles;
 mod room;

@@ -27,6 +27,7 @@ const ROWS: &[(i64, &str)] = &[
     (14, include_str!("migrations/0014.sql")),
     (15, include_str!("migrations/0015.sql")),
     (16, include_str!("migrations/0016.sql")),
+    (17, include_str!("migrations/0017.sql")),
 ];
 
 async fn connect(path: &Path) -> SqliteConnection {

@@ -155,3 +155,20 @@ proptest! {
         prop_assert!(answer.bound <= answer.longest && answer.longest <= answer.start * (1.0 + 1e-12));
     }
 }
+
+/// The flag is looked at before the first item and at every 64th: of 1,000 items 16 times, and once before the search.
+#[test]
+fn a_partition_stops_where_it_is_asked_to() {
+    let items: Vec<Item> = (0..1_000).map(|at| Item { encoder: f64::from(at), backbone: 1.0 }).collect();
+    let stopped_at = |look: usize| {
+        let looks = std::cell::Cell::new(0);
+        let stops = || {
+            looks.set(looks.get() + 1);
+            looks.get() >= look
+        };
+        (partition_until(&items, 10, PartitionSettings::default(), &stops).err(), looks.get())
+    };
+    assert_eq!(stopped_at(1), (Some(PartitionError::Stopped), 1));
+    assert_eq!(stopped_at(17), (Some(PartitionError::Stopped), 17));
+    assert_eq!(stopped_at(usize::MAX), (None, 17));
+}

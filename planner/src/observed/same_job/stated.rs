@@ -91,14 +91,11 @@ fn device(log: &LoggedJob, plan: &PlannedJob) -> Option<JobCheck> {
 }
 
 fn stated(quantity: JobQuantity, (measured, planned): (f64, f64), agrees: bool, advice: &str) -> JobCheck {
-    JobCheck {
+    JobCheck::new(
         quantity,
-        agreement: if agrees { Agreement::Same } else { Agreement::Different },
-        measured: Some(measured),
-        planned,
-        derivation: "stated by the log".to_owned(),
-        consequence: consequence(agrees, advice),
-        measured_name: String::new(),
-        planned_name: String::new(),
-    }
+        if agrees { Agreement::Same } else { Agreement::Different },
+        (Some(measured), planned),
+        "stated by the log".to_owned(),
+        consequence(agrees, advice),
+    )
 }

@@ -152,7 +152,7 @@ fn stages_keep_as_many_rounds_as_the_memory_model_counts() {
     let configuration = Configuration { encoder: degrees(2), backbone: degrees(6), microbatches: 12 };
     let choice = Choice { configuration, ..optimize(&planner.input).unwrap().of_mean };
     let sized = planner.size(choice).unwrap();
-    let replica = planner.fill(&sized, &batch).unwrap().replica;
+    let replica = planner.fill(&sized, &batch, &Unobserved).unwrap().replica;
     let mut kept = Vec::new();
     for order in &replica.schedule.orders {
         let (mut now, mut most) = (0_i32, 0);

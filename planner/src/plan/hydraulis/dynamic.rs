@@ -105,9 +105,12 @@ impl Proposed {
             setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
         let (dispatching, packing) =
             (settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
-        let total = |place: usize| {
+        let total = |place: usize, observer: &dyn Observer| {
             let own = pipelines(&self.schemes, &self.strategies[place]);
             let of = |lengths: &Vec<u64>| {
+                if observer.cancelled() {
+                    return f64::INFINITY;
+                }
                 assign(lengths, &own, dispatching, packing).map_or(f64::INFINITY, |assignment| {
                     assignment.seconds + self.beside(place, Some(&assignment), lengths)
                 })
@@ -117,7 +120,8 @@ impl Proposed {
         let mut best: Option<(f64, usize)> = None;
         for &place in able {
             go_on(observer)?;
-            let seconds = total(place);
+            let seconds = total(place, observer);
+            go_on(observer)?;
             if seconds.is_finite() && best.is_none_or(|(least, _)| seconds < least) {
                 best = Some((seconds, place));
             }
@@ -176,9 +180,12 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let costs: Vec<Vec<_>> = proposed.strategies.iter().map(|copies| pipelines(&proposed.schemes, copies)).collect();
     let mut used: Vec<(usize, u32)> = Vec::new();
     let each = EachBatch { kind: setting.kind, phase: "assigning sequences", batches: setting.batches.judged };
-    let iterations = each.in_turn(observer, |index, batch, _| {
+    let iterations = each.in_turn(observer, |index, batch, observer| {
         let own = lengths(batch);
-        let beside = |place: usize, assignment: Option<&Assignment>| proposed.beside(place, assignment, &own);
+        // No strategy is worth a look once the planning is cancelled; what is chosen then is dropped.
+        let beside = |place: usize, assignment: Option<&Assignment>| {
+            if observer.cancelled() { f64::INFINITY } else { proposed.beside(place, assignment, &own) }
+        };
         let settings = (settings(setting), PackingSettings::default());
         let chosen = choose_beside(&own, &costs, settings, &beside, CLOSE);
         let choice =

@@ -6,7 +6,7 @@ use crate::scenario::{FieldError, ValidScenario, parse};
 
 /// 1,024 layers on 1,024 devices, a batch of 262 samples that are sequences of their own: 1,024 x 262 x 2 = 536,576 spans a planner
 /// and iteration.
-fn question(iterations: u32, planners: &[&str], layout: &Value) -> Value {
+pub(crate) fn question(iterations: u32, planners: &[&str], layout: &Value) -> Value {
     json!({
         "schema": "scenario/1",
         "model": { "name": "m", "modules": [{
@@ -30,7 +30,7 @@ fn errors(question: &Value) -> Vec<FieldError> {
     ValidScenario::new(parse(&question.to_string()).unwrap(), &NoDatasets).err().unwrap_or_default()
 }
 
-fn deep() -> Value {
+pub(crate) fn deep() -> Value {
     json!({ "tensor": 1, "pipeline": 1024, "microbatch": 1 })
 }
 

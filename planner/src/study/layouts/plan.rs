@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Freedom, LayoutPoint, PointFigures, batch_flops, degree_settings, on_nodes, representative, sizes};
 use crate::cost::Pricing;
-use crate::observer::Unobserved;
+use crate::host::Watch;
+use crate::observer::Watched;
 use crate::outcome::{ModulePlacement, Planned, RankSummary};
 use crate::plan::heterogeneous::{Mode, NoPoint, PlannedPoint, Point, plan_point};
 use crate::plan::judge;
@@ -32,7 +33,7 @@ pub struct LayoutPlan {
 ///
 /// # Errors
 /// Where the scenario has no such layouts, or they cannot be.
-pub fn layout_plan(valid: &ValidScenario, name: &str) -> Result<LayoutPlan, NoStudy> {
+pub fn layout_plan(valid: &ValidScenario, name: &str, watch: &dyn Watch) -> Result<LayoutPlan, NoStudy> {
     let unknown = || NoStudy::NoSuchLayout(name.chars().take(400).collect());
     let (nodes, point) = name.split_once('-').ok_or_else(unknown)?;
     let nodes = nodes.parse().ok().filter(|nodes| sizes(valid.scenario()).contains(nodes)).ok_or_else(unknown)?;
@@ -41,14 +42,17 @@ pub fn layout_plan(valid: &ValidScenario, name: &str) -> Result<LayoutPlan, NoSt
     let sizing = representative(valid);
     let degrees = degree_settings(&scenario);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
+    if watch.is_over() {
+        return Err(NoStudy::TimeIsUp);
+    }
     let planned = plan_point(&scenario, &pricing, &point, &sizing);
     let PlannedPoint { plan, words, devices } = planned.map_err(|none| match none {
         NoPoint::Unknown => unknown(),
         NoPoint::Misfit(reason) => NoStudy::Misfit(reason),
     })?;
     let batches = [sizing];
-    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Unobserved)
-        .map_err(|cancelled| NoStudy::Misfit(cancelled.to_string()))?
+    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Watched(watch))
+        .map_err(|_| NoStudy::TimeIsUp)?
         .map_err(|violation| NoStudy::Misfit(format!("the checker refuses the plan: {violation}")))?;
     let (planned, timelines) = judged.into_parts();
     let [sizing] = batches;
@@ -149,7 +153,7 @@ mod tests {
         assert_eq!(sweep.best.len(), 3);
         for best in &sweep.best {
             let point = &sweep.points[best.point as usize];
-            let plan = layout_plan(&valid, &point.name).unwrap();
+            let plan = layout_plan(&valid, &point.name, &Unwatched).unwrap();
             assert_eq!((&plan.point.title, plan.point.devices), (&point.title, point.devices));
             assert_eq!(plan.point.freedom, best.freedom);
             let (own, of_sweep) = (plan.point.figures.unwrap(), point.figures.unwrap());
@@ -169,7 +173,7 @@ mod tests {
         let why = "TP does not divide";
         let illegal =
             sweep.points.iter().find(|point| point.reason.as_ref().is_some_and(|reason| reason.starts_with(why)));
-        let refused = illegal.map(|point| layout_plan(&valid, &point.name).unwrap_err().to_string());
+        let refused = illegal.map(|point| layout_plan(&valid, &point.name, &Unwatched).unwrap_err().to_string());
         assert!(refused.is_none_or(|refused| refused.starts_with("these layouts cannot be: TP does not divide")));
         let known = &sweep.points[0].name;
         for name in [
@@ -180,7 +184,7 @@ mod tests {
             &known.replace("1-", "2-"),
             &format!("{known}_0.1.1.1.1.1.1.0.1"),
         ] {
-            assert_eq!(layout_plan(&valid, name), Err(NoStudy::NoSuchLayout(name.to_owned())), "{name}");
+            assert_eq!(layout_plan(&valid, name, &Unwatched), Err(NoStudy::NoSuchLayout(name.to_owned())), "{name}");
         }
     }
 }

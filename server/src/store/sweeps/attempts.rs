@@ -23,6 +23,20 @@ impl Writer {
         write.commit().await
     }
 
+    /// Counts points that are given up; returns how many those of the sweep are since it was started.
+    pub async fn count_given_up(&self, id: &str, points: u32) -> Result<u32, StoreError> {
+        let mut write = self.begin().await?;
+        let count: Option<u32> = sqlx::query_scalar(
+            "UPDATE sweep SET points_given_up = points_given_up + ? WHERE id = ? RETURNING points_given_up",
+        )
+        .bind(points)
+        .bind(id)
+        .fetch_optional(&mut *write)
+        .await?;
+        write.commit().await?;
+        Ok(count.unwrap_or(0))
+    }
+
     /// Takes back what [`Writer::begin_points`] noted of points that were not planned after all.
     pub async fn release_points(&self, id: &str, engine: &str, points: &[u32]) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
@@ -51,7 +65,7 @@ impl Writer {
     /// Gives up all work: planning jobs that are not over, and the planning of sweeps. Says how many of each.
     pub async fn cancel_work(&self) -> Result<(u64, u64), StoreError> {
         let mut write = self.begin().await?;
-        let jobs = sqlx::query("DELETE FROM job").execute(&mut *write).await?.rows_affected();
+        let jobs = sqlx::query("DELETE FROM job WHERE failure IS NULL").execute(&mut *write).await?.rows_affected();
         let sweeps = sqlx::query("UPDATE sweep SET wanted_at_ms = NULL WHERE wanted_at_ms IS NOT NULL")
             .execute(&mut *write)
             .await?

@@ -1,0 +1,135 @@
+//! Who waits for a turn, and who is served next.
+
+use std::collections::HashMap;
+
+use tokio::sync::oneshot;
+
+use super::{Claimant, Demand, Turn};
+
+/// How often others may pass a computation whose memory is not free.
+const MOST_PASSED: u32 = 8;
+/// Clients whose last turn is remembered.
+const REMEMBERED: usize = 1024;
+
+/// A computation that waits.
+struct Waiting {
+    number: u64,
+    claimant: Claimant,
+    demand: Demand,
+    /// How often others passed it.
+    passed: u32,
+    ready: oneshot::Sender<Turn>,
+}
+
+/// What is free, who is at work and who waits.
+pub(super) struct Queue {
+    free: Demand,
+    /// Computations at work of each client.
+    working: HashMap<Claimant, usize>,
+    /// Number of the last computation of each client that was served.
+    served: HashMap<Claimant, u64>,
+    waiting: Vec<Waiting>,
+    number: u64,
+}
+
+/// A computation that is served.
+pub(super) type Served = (Claimant, Demand, oneshot::Sender<Turn>);
+
+impl Queue {
+    pub(super) fn new(free: Demand) -> Self {
+        Self { free, working: HashMap::new(), served: HashMap::new(), waiting: Vec::new(), number: 0 }
+    }
+
+    /// Takes a place; returns its number.
+    pub(super) fn wait(&mut self, claimant: Claimant, demand: Demand, ready: oneshot::Sender<Turn>) -> u64 {
+        self.number += 1;
+        self.waiting.push(Waiting { number: self.number, claimant, demand, passed: 0, ready });
+        self.number
+    }
+
+    /// Gives a place up; whether it was still there.
+    pub(super) fn leave(&mut self, number: u64) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiting| waiting.number != number);
+        self.waiting.len() < before
+    }
+
+    /// Takes what is free where nobody waits.
+    pub(super) fn take_free(&mut self, claimant: &Claimant, demand: Demand) -> bool {
+        let takes = self.waiting.is_empty() && self.has(demand);
+        if takes {
+            self.take(claimant, demand);
+        }
+        takes
+    }
+
+    pub(super) fn give_back(&mut self, claimant: &Claimant, demand: Demand) {
+        self.free.turns += demand.turns;
+        self.free.bytes += demand.bytes;
+        if let Some(count) = self.working.get_mut(claimant) {
+            *count -= 1;
+            if *count == 0 {
+                self.working.remove(claimant);
+            }
+        }
+    }
+
+    /// Everyone who can begin now.
+    pub(super) fn serve(&mut self) -> Vec<Served> {
+        let mut served = Vec::new();
+        while let Some(place) = self.next() {
+            let Waiting { claimant, demand, ready, .. } = self.waiting.remove(place);
+            self.take(&claimant, demand);
+            served.push((claimant, demand, ready));
+        }
+        served
+    }
+
+    /// The place of the next that can begin. Counts that it passes those before it.
+    fn next(&mut self) -> Option<usize> {
+        let mut order: Vec<usize> = (0..self.waiting.len()).collect();
+        order.sort_by_key(|&place| self.waiting.get(place).map(|waiting| self.rank(waiting)));
+        let mut passed = Vec::new();
+        for place in order {
+            let waiting = self.waiting.get(place)?;
+            if waiting.demand.turns > self.free.turns {
+                continue;
+            }
+            if waiting.demand.bytes <= self.free.bytes {
+                for before in passed {
+                    if let Some(before) = self.waiting.get_mut::<usize>(before) {
+                        before.passed += 1;
+                    }
+                }
+                return Some(place);
+            }
+            if waiting.passed >= MOST_PASSED {
+                return None;
+            }
+            passed.push(place);
+        }
+        None
+    }
+
+    /// Least first: those who were passed too often, then clients with little at work, then those served longest ago.
+    fn rank(&self, waiting: &Waiting) -> (bool, usize, u64, u64) {
+        let working = self.working.get(&waiting.claimant).copied().unwrap_or(0);
+        let served = self.served.get(&waiting.claimant).copied().unwrap_or(0);
+        (waiting.passed < MOST_PASSED, working, served, waiting.number)
+    }
+
+    fn has(&self, demand: Demand) -> bool {
+        demand.turns <= self.free.turns && demand.bytes <= self.free.bytes
+    }
+
+    fn take(&mut self, claimant: &Claimant, demand: Demand) {
+        self.free.turns -= demand.turns;
+        self.free.bytes -= demand.bytes;
+        *self.working.entry(claimant.clone()).or_default() += 1;
+        self.number += 1;
+        if self.served.len() >= REMEMBERED {
+            self.served.clear();
+        }
+        self.served.insert(claimant.clone(), self.number);
+    }
+}

@@ -1,0 +1,1 @@
+UPDATE sweep SET failure = 'the server ended';
