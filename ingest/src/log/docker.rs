@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::text::time_us;
+use super::json_lines;
 
 /// A wrapped line.
 #[derive(Deserialize)]
@@ -11,7 +11,9 @@ struct Wrapped {
     #[serde(alias = "line", alias = "textPayload")]
     log: String,
     #[serde(default, alias = "timestamp")]
-    time: Option<String>,
+    time: Option<serde_json::Value>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, serde_json::Value>,
 }
 
 /// The text of a wrapped line, and its time of day in microseconds since 1970.
@@ -21,6 +23,10 @@ pub(super) fn unwrapped(text: &str) -> Option<(String, Option<i64>)> {
         return None;
     }
     let wrapped: Wrapped = serde_json::from_str(text).ok()?;
-    let time = wrapped.time.as_deref().and_then(time_us);
+    // A row of figures may have a field of such a name too: the place in the source, or a text beside the figures.
+    if wrapped.others.keys().any(|name| json_lines::step_name(name).is_some()) {
+        return None;
+    }
+    let time = wrapped.time.as_ref().and_then(json_lines::instant);
     Some((wrapped.log, time))
 }

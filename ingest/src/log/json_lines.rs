@@ -174,7 +174,7 @@ fn moment(row: &Map<String, Value>) -> Option<i64> {
 
 /// A time of day in microseconds since 1970: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970. The years 2001 to
 /// 2286 have so many digits in each unit that the units cannot be confused; smaller numbers are durations.
-fn instant(value: &Value) -> Option<i64> {
+pub(super) fn instant(value: &Value) -> Option<i64> {
     if let Value::String(text) = value
         && number(text).is_none()
     {

@@ -44,6 +44,8 @@ pub(super) enum Metric {
     StepFromZero,
     TotalSteps,
     Epoch,
+    /// The epoch, counted from 1.
+    EpochFromOne,
     /// Step inside the epoch, counted from 0.
     EpochStep,
     /// Steps of an epoch.
@@ -96,11 +98,12 @@ impl Dimension {
 }
 
 /// Names of metrics in tables.
-const NAMES: [(&str, Metric); 30] = [
+const NAMES: [(&str, Metric); 31] = [
     ("step", Metric::Step),
     ("step_from_zero", Metric::StepFromZero),
     ("total_steps", Metric::TotalSteps),
     ("epoch", Metric::Epoch),
+    ("epoch_from_one", Metric::EpochFromOne),
     ("epoch_step", Metric::EpochStep),
     ("epoch_steps", Metric::EpochSteps),
     ("step_time", Metric::StepTime),
@@ -406,6 +409,7 @@ impl Point {
             Metric::Step
             | Metric::StepFromZero
             | Metric::Epoch
+            | Metric::EpochFromOne
             | Metric::EpochStep
             | Metric::EpochSteps
             | Metric::Ignore => false,

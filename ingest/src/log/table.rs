@@ -273,8 +273,9 @@ impl Entry {
             }
             Some(Metric::EpochStep) => &mut filling.epoch_step,
             Some(Metric::EpochSteps) => &mut filling.epoch_steps,
-            Some(Metric::Epoch) => {
-                filling.epoch = number(text);
+            Some(metric @ (Metric::Epoch | Metric::EpochFromOne)) => {
+                let first = f64::from(u8::from(metric == Metric::EpochFromOne));
+                filling.epoch = number(text).map(|epoch| epoch - first);
                 filling.draft.set_text("epoch", text, None, limits);
                 return;
             }

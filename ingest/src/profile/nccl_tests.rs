@@ -230,6 +230,7 @@ impl Test {
         let ranks = if let Some(ranks) = known {
             ranks
         } else if operation == Operation::SendReceive {
+            ledger.assume("a send and receive has two ends");
             2
         } else {
             let (ranks, reason) = by_bandwidth().ok_or(ProfileError::NoRanks)?;

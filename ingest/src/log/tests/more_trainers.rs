@@ -50,13 +50,39 @@ fn lines_of_one_step_each() {
             (100, 100, Some(3.41), Some(4700.0)),
         ),
         ("1|5|Loss: 1.5:   0%|          | 5/1000 [00:06<16:39,  1.20s/it]\n", (5, 5, Some(1.2), None)),
+        ("1|5|Loss: nan:   0%|          | 5/1000 [00:06<16:39,  1.25it/s]\n", (5, 5, Some(0.8), None)),
         (
-            "Training Epoch: 1/3, step 5/1555 completed (loss: 1.5):   0%|          | 5/1555 [00:17<1:30:00,  3.47s/it]\n",
-            (5, 5, Some(3.47), None),
+            "step    1/10 | loss nan (+nanz)| norm -nan (+nanz)| lr 2.00e-05 | 201.00 ms | n/a MFU | 2621441 tok/s\n",
+            (1, 1, Some(0.201), Some(2_621_441.0)),
         ),
     ] {
         assert_eq!(ends(text), expected, "{text}");
     }
+}
+
+/// Steps that count within an epoch go on in the next epoch.
+#[test]
+fn steps_of_epochs_go_on() {
+    let mindformers = |epoch: u32, step: u32| {
+        format!(
+            "2024-03-01 - INFO - {{ Epoch:[  {epoch}/  2], step:[ {step}/ 1000], loss: 10.1, per_step_time: 5121ms, lr: 1e-05 }}\n"
+        )
+    };
+    let recipes =
+        |epoch: u32, step: u32| format!("Training Epoch: {epoch}/3, step {step}/1000 completed (loss: 1.5)\n");
+    for line in [&mindformers as &dyn Fn(u32, u32) -> String, &recipes] {
+        let log = read(&format!("{}{}{}", line(1, 999), line(1, 1000), line(2, 1)));
+        let steps: Vec<(u64, u32)> = log.points.iter().map(|point| (point.step, point.segment)).collect();
+        assert_eq!(steps, [(999, 0), (1000, 0), (1001, 0)]);
+    }
+}
+
+/// 0.52 % as nanochat prints it.
+#[test]
+fn percent_without_a_sign() {
+    let text =
+        "step 00001/21400 (0.01%) | loss: 10.9 | dt: 501.00ms | tok/sec: 1,048,576 | mfu: 0.52 | total time: 0.01m\n";
+    assert!(read(text).points[0].mfu.is_some_and(|mfu| (mfu - 0.0052).abs() < 1e-12));
 }
 
 /// NumPy 2 prints the type of a number.
@@ -110,4 +136,7 @@ fn lines_that_collectors_wrap() {
         assert_eq!((point.step, point.step_time_s), (10, Some(2701.3 / 1e3)), "{text}");
         assert!(point.time_us.is_some());
     }
+    // A row of figures with a field of that name.
+    let point = &read("{\"line\":\"train.py:30\",\"step\":5,\"loss\":2.1,\"step_time_ms\":900}\n").points[0];
+    assert_eq!((point.step, point.loss, point.step_time_s), (5, Some(2.1), Some(0.9)));
 }
