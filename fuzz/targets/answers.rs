@@ -2,17 +2,4 @@
 
 #![no_main]
 
-use api::timeline::{self, overview};
-use api::trace;
-use api::what_if;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
-    if let Ok(read) = timeline::decode(bytes) {
-        let written = timeline::encode(&read);
-        assert_eq!(timeline::decode(&written).map(|again| timeline::encode(&again)), Ok(written));
-    }
-    drop(overview::decode(bytes));
-    drop(what_if::decode(bytes).map(|answer| answer.outcome.read()));
-    drop(trace::decode(bytes));
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::answers::read(bytes));

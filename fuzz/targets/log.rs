@@ -2,13 +2,4 @@
 
 #![no_main]
 
-use ingest::log::{self, Limits};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { file_bytes: 8 << 20, record_bytes: 1 << 20, ..Limits::default() };
-    match log::import(bytes, &limits) {
-        Ok(log) => assert!(!log.points.is_empty() && log.points.len() <= limits.points),
-        Err(error) => assert!(!error.to_string().is_empty()),
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::log::read(bytes));

@@ -2,18 +2,4 @@
 
 #![no_main]
 
-use ingest::log::{LogParser, Point, Report};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
-    let Some((&length, text)) = bytes.split_first() else { return };
-    assert_eq!(read(text, usize::from(length).max(1)), read(text, text.len().max(1)));
-});
-
-fn read(text: &[u8], length: usize) -> (Vec<Point>, Report) {
-    let mut parser = LogParser::new();
-    let mut points: Vec<Point> = text.chunks(length).flat_map(|piece| parser.push(piece)).collect();
-    let (last, report) = parser.finish();
-    points.extend(last);
-    (points, report)
-}
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::log_in_pieces::read(bytes));

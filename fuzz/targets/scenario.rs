@@ -2,24 +2,4 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use planner::scenario::validate::NoDatasets;
-use planner::scenario::{ValidScenario, parse};
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let scenario = match parse(text) {
-        Ok(scenario) => scenario,
-        Err(errors) => return assert!(!errors.is_empty()),
-    };
-    match ValidScenario::new(scenario, &NoDatasets) {
-        Ok(valid) => {
-            let canonical = valid.scenario().canonical();
-            let again = parse(&canonical).expect("the canonical form is a scenario");
-            assert_eq!(again.canonical(), canonical);
-            let again = ValidScenario::new(again, &NoDatasets).expect("and a valid one");
-            assert_eq!(again.id(), valid.id());
-        }
-        Err(errors) => assert!(!errors.is_empty()),
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::scenario::read(bytes));

@@ -2,13 +2,4 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use planner::schedule::csv;
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match csv::read(text) {
-        Ok(imported) => assert!(!imported.schedule.orders.is_empty()),
-        Err(refused) => assert!(!refused.to_string().is_empty()),
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::schedule_csv::read(bytes));

@@ -21,6 +21,7 @@ mod scenario;
 mod settings;
 mod torchtitan;
 mod unmodelled;
+mod without_effect;
 
 pub use error::JobConfigError;
 pub use keys::ReadSetting;

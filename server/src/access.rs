@@ -2,6 +2,7 @@
 
 mod actor;
 mod changes;
+mod ended;
 mod guard;
 mod names;
 mod origin;
@@ -9,7 +10,7 @@ mod session;
 mod wrong_tokens;
 
 pub(crate) use actor::Actor;
-pub(crate) use changes::Change;
+pub(crate) use changes::{COMMAND_LINE, Change, Made, NOBODY};
 pub use guard::{SECURITY_HEADERS, guard};
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,9 +18,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use api::access::Role;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, Method};
+use axum::http::{Extensions, HeaderMap, Method, Uri};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 
 use crate::app::App;
 use crate::client::Peer;
@@ -27,6 +29,8 @@ use crate::error::ApiError;
 use crate::live::Token;
 use crate::store::NewSession;
 use actor::Known;
+use ended::Credential;
+use guard::record;
 use names::Names;
 use wrong_tokens::{WrongTokenLimits, WrongTokens};
 
@@ -43,6 +47,8 @@ pub struct Access {
     token: Option<[u8; 32]>,
     wrong: WrongTokens,
     known: Known,
+    /// Changes when a token or a session ends.
+    ended: watch::Sender<()>,
 }
 
 impl Access {
@@ -53,6 +59,7 @@ impl Access {
             token: token.map(hash),
             wrong: WrongTokens::new(WrongTokenLimits::default()),
             known: Known::default(),
+            ended: watch::Sender::default(),
         }
     }
 
@@ -63,28 +70,31 @@ impl Access {
 
     /// Who may send this request, or why it is refused. Nobody where it needs no token, or carries that of a run, at which the
     /// handler looks.
-    async fn admit(&self, app: &App, request: &Parts, route: Option<&str>) -> Result<Option<Actor>, ApiError> {
+    async fn admit(&self, app: &App, request: &Parts, route: Option<&str>) -> Result<Option<Admitted>, ApiError> {
         let host = self.names.host(request)?;
         origin::check(request, host)?;
         let path = request.uri.path();
         if !is_of_api(path) {
             return Ok(None);
         }
-        let Some(own) = self.token else { return Ok(Some(Actor::anyone())) };
+        let Some(own) = self.token else { return Ok(Some(Actor::anyone().into())) };
         let headers = &request.headers;
-        let run = run_of_trainers(&request.method, path);
+        let run = run_of_trainers(&request.method, &request.uri);
         let looking = bearer(headers).map(|_| self.wrong.look(sender(&request.extensions)));
         if looking.as_ref().is_some_and(Option::is_none) {
             return self.admit_run_token(app, run, headers).await;
         }
-        let actor = self.actor(app, &own, headers).await?;
+        let admitted = self.actor(app, &own, headers).await?;
         drop(looking);
-        match actor {
-            Some(actor) => admit_actor(actor, request, route).map(Some),
+        match admitted {
+            Some(admitted) => {
+                admit_actor(&admitted.actor, request, route)?;
+                Ok(Some(admitted))
+            }
             None if run.is_some() => Ok(None),
             None => {
                 if bearer(headers).is_some() {
-                    self.wrong.note(sender(&request.extensions)).await;
+                    self.note_wrong(app, sender(&request.extensions)).await;
                 }
                 Err(ApiError::Unauthorised)
             }
@@ -98,7 +108,7 @@ impl Access {
         app: &App,
         run: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Option<Actor>, ApiError> {
+    ) -> Result<Option<Admitted>, ApiError> {
         if let (Some(run), Some(token)) = (run, bearer(headers))
             && app.store.reader().run_admits(run, &Token::hash_of(token)).await?
         {
@@ -108,38 +118,46 @@ impl Access {
         Err(ApiError::WrongTokens)
     }
 
+    /// Counts a wrong token and waits; the record of changes tells of it.
+    async fn note_wrong(&self, app: &App, sender: IpAddr) {
+        if self.wrong.is_to_be_recorded(sender) {
+            record(app, NOBODY, &Change::of_session("failed-login", wrong_tokens::network(sender).to_string())).await;
+        }
+        self.wrong.note(sender).await;
+    }
+
     /// Whether a request carries a token or a session that may write logs; never where no token is needed.
     pub(crate) async fn may_write_logs(&self, app: &App, headers: &HeaderMap) -> Result<bool, ApiError> {
         let Some(own) = self.token else { return Ok(false) };
         let actor = self.actor(app, &own, headers).await?;
-        Ok(actor.is_some_and(|actor| actor.role >= Role::Editor))
+        Ok(actor.is_some_and(|admitted| admitted.actor.role >= Role::Editor))
     }
 
     /// Who holds the token or the session that a request carries.
-    async fn actor(&self, app: &App, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Actor>, ApiError> {
+    async fn actor(&self, app: &App, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
         // A wrong token is wrong beside a good session too: nobody guesses tokens under the cover of one.
         if let Some(token) = bearer(headers) {
-            return Ok(self.holder(app, own, token).await?.map(|holder| holder.actor));
+            return self.holder(app, own, token).await;
         }
         for value in session::values(headers) {
             let hashes = [session::hash(value), session::hash_with(own, value)];
-            if let Some(actor) = self.of_session(app, hashes).await? {
-                return Ok(Some(actor));
+            if let Some(admitted) = self.of_session(app, hashes).await? {
+                return Ok(Some(admitted));
             }
         }
         Ok(None)
     }
 
     /// Who holds a token. Hashes are compared, so that the time it takes says nothing about tokens.
-    async fn holder(&self, app: &App, own: &[u8; 32], token: &str) -> Result<Option<Holder>, ApiError> {
+    async fn holder(&self, app: &App, own: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
         if token.len() > LONGEST_TOKEN {
             return Ok(None);
         }
         let hash = hash(token);
         if *own == hash {
-            return Ok(Some(Holder { actor: Actor::of_server_token(), is_named: false }));
+            return Ok(Some(Actor::of_server_token().into()));
         }
-        let named = |actor| Some(Holder { actor, is_named: true });
+        let named = |actor| Some(Admitted { actor, credential: Some(Credential::Token(hash)) });
         if let Some(actor) = self.known.get(&hash, app.clock.elapsed()) {
             return Ok(named(actor));
         }
@@ -149,24 +167,26 @@ impl Access {
         Ok(named(actor))
     }
 
-    async fn of_session(&self, app: &App, hashes: [[u8; 32]; 2]) -> Result<Option<Actor>, ApiError> {
-        for hash in &hashes {
-            if let Some(actor) = self.known.get(hash, app.clock.elapsed()) {
-                return Ok(Some(actor));
+    async fn of_session(&self, app: &App, hashes: [[u8; 32]; 2]) -> Result<Option<Admitted>, ApiError> {
+        let [named, of_server] = hashes;
+        for (hash, credential) in
+            [(named, Credential::Session(named)), (of_server, Credential::ServerSession(of_server))]
+        {
+            if let Some(actor) = self.known.get(&hash, app.clock.elapsed()) {
+                return Ok(Some(Admitted { actor, credential: Some(credential) }));
             }
         }
-        let [named, of_server] = hashes;
         let reader = app.store.reader();
         let now = app.clock.now();
-        let (hash, actor) = if let Some((name, role)) = reader.session_holder(&named, now).await? {
-            (named, Actor { name, role })
+        let (hash, actor, credential) = if let Some((name, role)) = reader.session_holder(&named, now).await? {
+            (named, Actor { name, role }, Credential::Session(named))
         } else if reader.is_server_session(&of_server, now).await? {
-            (of_server, Actor::of_server_token())
+            (of_server, Actor::of_server_token(), Credential::ServerSession(of_server))
         } else {
             return Ok(None);
         };
         self.found(app, hash, &actor);
-        Ok(Some(actor))
+        Ok(Some(Admitted { actor, credential: Some(credential) }))
     }
 
     /// Remembers an actor, and that the token was used.
@@ -185,6 +205,7 @@ impl Access {
     /// Opens a session for whoever has a token, and answers its cookies.
     pub(crate) async fn login(&self, app: &App, token: &str, request: &Parts) -> Result<Vec<String>, ApiError> {
         let Some(own) = self.token else { return Err(ApiError::Unauthorised) };
+        origin::check_login(request)?;
         let Some(looking) = self.wrong.look(sender(&request.extensions)) else {
             self.wrong.note_refusal();
             return Err(ApiError::WrongTokens);
@@ -192,20 +213,29 @@ impl Access {
         let holder = self.holder(app, &own, token).await?;
         drop(looking);
         let Some(holder) = holder else {
-            self.wrong.note(sender(&request.extensions)).await;
+            self.note_wrong(app, sender(&request.extensions)).await;
             return Err(ApiError::Unauthorised);
         };
         let value = Token::draw();
         let value = value.as_str();
         let now = app.clock.now();
         let lifetime = SignedDuration::try_from(session::LIFETIME).unwrap_or(SignedDuration::ZERO);
-        let hash = if holder.is_named { session::hash(value) } else { session::hash_with(&own, value) };
+        let is_named = holder.credential.is_some();
+        let hash = if is_named { session::hash(value) } else { session::hash_with(&own, value) };
         let session = NewSession {
             hash,
-            token_name: holder.is_named.then_some(holder.actor.name),
+            token_name: is_named.then(|| holder.actor.name.clone()),
             expires_at: now.saturating_add(lifetime).unwrap_or(now),
         };
         app.store.writer().open_session(&session, now).await?;
+        record(
+            app,
+            &holder.actor.name,
+            &Change::of_session("login", wrong_tokens::network(sender(&request.extensions)).to_string()),
+        )
+        .await;
+        // An older session may have ended for it.
+        self.forget();
         let host = self.names.host(request)?;
         Ok(session::begun(value, session::is_behind_tls(&self.names, request, host)))
     }
@@ -218,36 +248,46 @@ impl Access {
                 app.store.writer().end_session(&session::hash_with(own, value)).await?;
             }
         }
-        self.known.clear();
+        self.forget();
         Ok(session::ended())
     }
 
-    /// A token was revoked: it is good for nobody from now on.
+    /// A token or a session ended: it is good for nobody from now on.
     pub(crate) fn forget(&self) {
         self.known.clear();
+        self.ended.send_replace(());
     }
 }
 
 /// Lets an actor do what its role allows.
-fn admit_actor(actor: Actor, request: &Parts, route: Option<&str>) -> Result<Actor, ApiError> {
+fn admit_actor(actor: &Actor, request: &Parts, route: Option<&str>) -> Result<(), ApiError> {
+    let refused = |needed| ApiError::NotAllowed { actor: actor.name.clone(), role: actor.role, needed };
     let path = request.uri.path();
     let below = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if actor.role < Role::Admin && (below(api::path::TOKENS) || below(api::path::AUDIT)) {
-        return Err(ApiError::NotAllowed { actor: actor.name, role: actor.role, needed: Role::Admin });
+        return Err(refused(Role::Admin));
     }
     // What no route knows changes nothing.
     if actor.role < Role::Editor
-        && route.is_some_and(|route| Change::of(&request.method, &request.uri, route).is_some())
+        && let Some(change) = route.and_then(|route| Change::of(&request.method, &request.uri, route))
+        && !change.is_own()
     {
-        return Err(ApiError::NotAllowed { actor: actor.name, role: actor.role, needed: Role::Editor });
+        return Err(refused(Role::Editor));
     }
-    Ok(actor)
+    Ok(())
 }
 
-/// The holder of a token, and whether the token is a named one.
-struct Holder {
+/// Who may send a request, and by what; by nothing that can end where it is the server's token, or none is needed.
+#[derive(Debug)]
+struct Admitted {
     actor: Actor,
-    is_named: bool,
+    credential: Option<Credential>,
+}
+
+impl From<Actor> for Admitted {
+    fn from(actor: Actor) -> Self {
+        Self { actor, credential: None }
+    }
 }
 
 /// The token that a request bears.
@@ -261,9 +301,13 @@ pub(crate) fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// Whether a token may have that name: one that stands in an address and in the audit as it is.
+/// What a name of a token is.
+pub(crate) const TOKEN_NAME_RULE: &str = "1 to 60 letters (A to Z), digits and any of - _ .";
+
+/// Whether a token may have that name: one that stands in an address and in the audit as it is, and looks like no other one. Names
+/// differ in more than the case of letters, as the database sees to.
 pub(crate) fn is_token_name(name: &str) -> bool {
-    let is_good = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
+    let is_good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_good) && !name.chars().all(|letter| letter == '.')
 }
 
@@ -272,9 +316,13 @@ fn is_of_api(path: &str) -> bool {
     path.starts_with("/api/") || path == api::path::METRICS
 }
 
-/// The run that a request may write with that run's own token in place of the server's: its log, and that it ended. Those handlers
-/// look at tokens themselves.
-fn run_of_trainers<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+/// The run that a request may write with that run's own token in place of the server's: its log, that it ended, and its traces. Those
+/// handlers look at tokens themselves.
+fn run_of_trainers<'p>(method: &Method, uri: &'p Uri) -> Option<&'p str> {
+    let path = uri.path();
+    if method == Method::POST && path == api::path::TRACES {
+        return uri.query()?.split('&').find_map(|pair| pair.strip_prefix("run=")).filter(|run| !run.is_empty());
+    }
     let (run, rest) = path.strip_prefix(api::path::RUNS)?.strip_prefix('/')?.split_once('/')?;
     let is_theirs = match rest {
         "log" => [Method::HEAD, Method::PATCH, Method::PUT].contains(method),
@@ -287,4 +335,9 @@ fn run_of_trainers<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
 /// Who sends a request, as far as wrong tokens are counted. Only tests have requests without a connection.
 fn sender(extensions: &Extensions) -> IpAddr {
     extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address)
+}
+
+/// Who sends a request, as far as shares are given: an address, or a network of IPv6.
+pub(crate) fn sender_network(extensions: &Extensions) -> IpAddr {
+    wrong_tokens::network(sender(extensions))
 }

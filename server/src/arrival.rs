@@ -15,6 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::{ApiError, LimitError};
+use crate::shares::Sharer;
 use pace::Arriving;
 
 pub use budget::{Bodies, BodyLimits, Room};
@@ -62,7 +63,7 @@ pub(crate) async fn in_time(State(bodies): State<Arc<Bodies>>, request: Request,
         return next.run(request).await;
     }
     let refusal = Arc::new(OnceLock::new());
-    let room = Room::new(Arc::clone(&bodies), kind);
+    let room = Room::new(Arc::clone(&bodies), kind, &Sharer::of(request.extensions()));
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(room.clone());
     let arriving = Arriving::new(body.into_data_stream(), kind, room.clone(), Arc::clone(&refusal));

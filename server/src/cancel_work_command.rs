@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use crate::access::{COMMAND_LINE, Change};
+use crate::clock::{Clock, SystemClock};
 use crate::config::CancelWorkArguments;
-use crate::store::{Store, Tenancy};
+use crate::store::{Store, StoreError, Tenancy};
 
 /// Cancels all planning jobs and sweeps that wait in a database that no server uses.
 ///
@@ -24,9 +26,16 @@ async fn cancel(database: &Path) -> anyhow::Result<(u64, u64)> {
     let tenancy = Tenancy::take(database)?;
     let opened = Store::open(tenancy.database()).await;
     let store = opened.with_context(|| format!("cannot open the database {}", database.display()))?;
-    let cancelled = store.writer().cancel_work().await;
+    let cancelled = cancel_in(&store).await;
     store.close().await;
     Ok(cancelled?)
+}
+
+async fn cancel_in(store: &Store) -> Result<(u64, u64), StoreError> {
+    let (jobs, sweeps) = store.writer().cancel_work().await?;
+    let change = Change::of_command("cancel", "work", format!("{jobs} jobs, {sweeps} sweeps"));
+    store.writer().record_change(COMMAND_LINE, &change, SystemClock::start().now()).await?;
+    Ok((jobs, sweeps))
 }
 
 #[cfg(test)]
@@ -43,5 +52,9 @@ mod tests {
         assert!(cancel(&path).await.unwrap_err().to_string().contains("in use"));
         drop(tenancy);
         assert_eq!(cancel(&path).await.unwrap(), (0, 0));
+        let store = Store::open(&path).await.unwrap();
+        let audit = store.reader().changes(None, 10).await.unwrap().changes;
+        let told: Vec<_> = audit.iter().map(|line| [&*line.actor, &*line.action, &*line.kind, &*line.object]).collect();
+        assert_eq!(told, [["(command line)", "cancel", "work", "0 jobs, 0 sweeps"]]);
     }
 }

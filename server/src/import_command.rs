@@ -9,10 +9,11 @@ use anyhow::{Context, bail};
 use api::sweep::{Gathered, StoredSweep};
 use planner::sweep::{Sheet, Sweep, ranges, runs};
 
+use crate::access::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::ImportArguments;
 use crate::rehearsal::Remote;
-use crate::store::{Store, Tenancy, TenancyError};
+use crate::store::{Store, StoreError, Tenancy, TenancyError};
 use crate::sweeps::gathering::{self, Lines};
 
 /// Exit code where points are missing still.
@@ -160,7 +161,12 @@ impl Target {
         let gathered = match self {
             Self::Database(database) => {
                 let now = database.clock.now();
-                database.runtime.block_on(gathering::store(&database.store, lines, now))?
+                let change = Change::of_command("points", "sweep", lines.sheet().sweep.id().to_string());
+                database.runtime.block_on(async {
+                    let gathered = gathering::store(&database.store, lines, now).await?;
+                    database.store.writer().record_change(COMMAND_LINE, &change, now).await?;
+                    Ok::<_, StoreError>(gathered)
+                })?
             }
             Self::Server(remote) => {
                 let sweep = lines.sheet().sweep.to_json();

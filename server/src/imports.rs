@@ -20,6 +20,8 @@ pub(crate) use choice::Choice;
 pub(crate) use prepared::{Prepared, candidate_column};
 pub(crate) use previews::{PREVIEW_LIFETIME, Previews};
 
+use crate::shares::{Place, Places, Sharer};
+
 /// How much is imported at once.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportLimits {
@@ -36,22 +38,27 @@ impl Default for ImportLimits {
     }
 }
 
-/// Files of any size that are read at once as they come.
-const STREAMS: usize = 2;
+/// Files of any size that are read at once as they come. A sender has all but one.
+const STREAMS: usize = 3;
+/// Bytes of a file that come before it takes one of few places: whoever sends a byte now and then holds none.
+pub(crate) const BEFORE_PLACE: usize = 1 << 20;
 
 /// Turns for files, and what is held of them before it is stored.
 #[derive(Debug)]
 pub struct Imports {
     turns: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    streams: Places,
     pub(crate) previews: Arc<Previews>,
     limits: ImportLimits,
 }
 
 /// A turn to read, until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
-    _place: OwnedSemaphorePermit,
+pub enum Turn {
+    /// For a file that is there.
+    Whole(OwnedSemaphorePermit),
+    /// For a file that is read as it comes.
+    Stream(Place),
 }
 
 /// So much is being imported that there was no turn for long.
@@ -64,22 +71,21 @@ impl Imports {
     pub fn new(limits: ImportLimits) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(limits.turns.max(1))),
-            streams: Arc::new(Semaphore::new(STREAMS)),
+            streams: Places::new(STREAMS, limits.patience),
             previews: Arc::default(),
             limits,
         }
     }
 
     /// A turn to read a file of any size as it comes. It is waited for a while.
-    pub async fn stream(&self) -> Result<Turn, Busy> {
-        let place = timeout(self.limits.patience, Arc::clone(&self.streams).acquire_owned()).await;
-        Ok(Turn { _place: place.map_err(|_| Busy)?.map_err(|_| Busy)? })
+    pub async fn stream(&self, sharer: &Sharer) -> Result<Turn, Busy> {
+        Ok(Turn::Stream(self.streams.place(sharer).await?))
     }
 
     /// A turn to read. It is waited for a while.
     pub async fn turn(&self) -> Result<Turn, Busy> {
         let place = timeout(self.limits.patience, Arc::clone(&self.turns).acquire_owned()).await;
-        Ok(Turn { _place: place.map_err(|_| Busy)?.map_err(|_| Busy)? })
+        Ok(Turn::Whole(place.map_err(|_| Busy)?.map_err(|_| Busy)?))
     }
 }
 
@@ -92,10 +98,12 @@ mod tests {
         let imports = Imports::new(ImportLimits { turns: 1, patience: Duration::from_millis(1) });
         let turn = imports.turn().await.unwrap();
         assert_eq!(imports.turn().await.unwrap_err(), Busy);
-        let streams = (imports.stream().await.unwrap(), imports.stream().await.unwrap());
-        assert_eq!(imports.stream().await.unwrap_err(), Busy);
+        let [one, other] = [1, 2].map(|last| Sharer::new([10, 0, 0, last].into(), None));
+        let streams = (imports.stream(&one).await.unwrap(), imports.stream(&one).await.unwrap());
+        assert_eq!(imports.stream(&one).await.unwrap_err(), Busy);
+        imports.stream(&other).await.unwrap();
         drop((turn, streams));
         imports.turn().await.unwrap();
-        imports.stream().await.unwrap();
+        imports.stream(&one).await.unwrap();
     }
 }

@@ -44,6 +44,7 @@ pub mod resumption;
 pub mod router;
 pub mod schedule_command;
 pub mod serve;
+pub mod shares;
 pub mod solve_command;
 pub mod store;
 pub mod studies;

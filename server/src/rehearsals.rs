@@ -42,7 +42,6 @@ pub struct Rehearsals {
     running: Arc<Mutex<BTreeMap<String, oneshot::Sender<()>>>>,
     /// Where the server is reached on this machine, once it listens.
     address: Arc<OnceLock<SocketAddr>>,
-    token: Option<String>,
 }
 
 impl fmt::Debug for Rehearsals {
@@ -64,15 +63,16 @@ pub enum NoPlace {
     Unreachable,
 }
 
+impl Default for Rehearsals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Rehearsals {
-    /// For a server with that token, or none.
-    pub fn new(token: Option<&str>) -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(AT_ONCE)),
-            running: Arc::default(),
-            address: Arc::default(),
-            token: token.map(str::to_owned),
-        }
+    /// None is at work yet.
+    pub fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(AT_ONCE)), running: Arc::default(), address: Arc::default() }
     }
 
     /// The server listens from now on.
@@ -102,10 +102,8 @@ impl Rehearsals {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["rehearse", "-", "--until-input-ends", "--to", &format!("http://{address}"), "--run", run]);
         command.args(["--speed", &speed.to_string()]);
+        // It has the token of its run alone.
         command.env_clear().env("PLANSCOPE_RUN_TOKEN", run_token.as_str());
-        if let Some(token) = &self.token {
-            command.env("PLANSCOPE_TOKEN", token);
-        }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let mut plan = serde_json::to_vec(score)?;

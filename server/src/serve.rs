@@ -65,7 +65,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
         bodies: Arc::new(Bodies::new(arguments.body_limits())),
         imports: Imports::new(ImportLimits::default()),
-        rehearsals: Rehearsals::new(arguments.token()),
+        rehearsals: Rehearsals::new(),
         jobs,
         store,
         traces: Traces::new(arguments.traces()),

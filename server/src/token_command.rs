@@ -5,14 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
-use crate::access::{Change, hash, is_token_name};
+use crate::access::{COMMAND_LINE, Change, TOKEN_NAME_RULE, hash, is_token_name};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{TokenArguments, TokenCommand};
 use crate::live::Token;
 use crate::store::{Store, is_current};
-
-/// Who makes changes here, as the audit names it.
-const ACTOR: &str = "(command line)";
 
 /// Makes, lists or revokes named tokens.
 pub fn run(arguments: &TokenArguments) -> anyhow::Result<ExitCode> {
@@ -44,10 +41,13 @@ async fn done(store: &Store, command: &TokenCommand) -> anyhow::Result<Vec<Strin
     let now = SystemClock::start().now();
     match command {
         TokenCommand::Create { name, role } => {
-            ensure!(is_token_name(name), "{name:?} is not 1 to 60 letters, digits and any of - _ . @");
+            ensure!(is_token_name(name), "{name:?} is not {TOKEN_NAME_RULE}");
             let token = Token::draw();
             let is_new = store.writer().add_token(name, *role, &hash(token.as_str()), now).await?;
-            ensure!(is_new, "there is a token {name:?} already, or there was one; take another name");
+            ensure!(
+                is_new,
+                "there is a token {name:?} already, or there was one (upper and lower case are the same); take another name"
+            );
             record(store, "create", "POST", name).await?;
             Ok(vec![token.as_str().to_owned()])
         }
@@ -75,7 +75,7 @@ async fn record(store: &Store, action: &str, method: &str, name: &str) -> anyhow
         kind: "token".to_owned(),
         object: name.to_owned(),
     };
-    Ok(store.writer().record_change(ACTOR, &change, SystemClock::start().now()).await?)
+    Ok(store.writer().record_change(COMMAND_LINE, &change, SystemClock::start().now()).await?)
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
 
 use crate::imports::Busy;
+use crate::shares::{Place, Places, Sharer};
 
 /// Slices of a stored part: a few tens of kilobytes packed, a few milliseconds to read.
 pub(crate) const CHUNK_SPANS: usize = 4096;
@@ -48,8 +48,8 @@ impl TraceLimits {
     pub fn in_folder(folder: PathBuf) -> Self {
         Self {
             folder,
-            // One is read while the next one comes.
-            on_their_way: 2,
+            // One is read while the next one comes, and one is left to other senders.
+            on_their_way: 3,
             patience: Duration::from_secs(30),
             upload_mib: 1024,
             reading: ingest::trace::Limits::default(),
@@ -69,26 +69,20 @@ impl TraceLimits {
 pub struct Traces {
     /// Limits of what is taken and kept.
     pub limits: TraceLimits,
-    places: Arc<Semaphore>,
+    places: Places,
     turn: Arc<Semaphore>,
-}
-
-/// A place for a file on its way, until it is dropped.
-#[derive(Debug)]
-pub struct Place {
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Traces {
     /// Reads within limits.
     pub fn new(limits: TraceLimits) -> Self {
-        Self { places: Arc::new(Semaphore::new(limits.on_their_way.max(1))), turn: Arc::new(Semaphore::new(1)), limits }
+        let places = Places::new(limits.on_their_way, limits.patience);
+        Self { places, turn: Arc::new(Semaphore::new(1)), limits }
     }
 
     /// A place for a file on its way. It is waited for a while, and the file waits with its sender.
-    pub async fn place(&self) -> Result<Place, Busy> {
-        let permit = timeout(self.limits.patience, Arc::clone(&self.places).acquire_owned()).await;
-        Ok(Place { _permit: permit.map_err(|_| Busy)?.map_err(|_| Busy)? })
+    pub async fn place(&self, sharer: &Sharer) -> Result<Place, Busy> {
+        self.places.place(sharer).await
     }
 
     /// A turn to read.

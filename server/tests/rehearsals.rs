@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 /// How long is waited for what takes seconds on an idle machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
+/// The token of the server.
+const TOKEN: &str = "0123456789abcdef";
+
 /// The server on a free port of this machine, until it is dropped.
 struct Server {
     origin: String,
@@ -28,7 +31,7 @@ impl Server {
     fn start(folder: &Path) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_planscope"));
-        command.args(["serve", "--address", &address]).current_dir(folder).env_clear();
+        command.args(["serve", "--address", &address]).current_dir(folder).env_clear().env("PLANSCOPE_TOKEN", TOKEN);
         let running = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let server = Self { origin: format!("http://{address}"), running };
         until(|| server.text("GET", api::path::HEALTH, "").is_ok());
@@ -41,6 +44,7 @@ impl Server {
         let request = ureq::http::Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.origin))
+            .header("Authorization", format!("Bearer {TOKEN}"))
             .header("Content-Type", "application/json");
         let answer = agent.run(request.body(body.to_owned()).unwrap());
         let mut answer = answer.map_err(|error| (0, error.to_string()))?;
@@ -97,7 +101,20 @@ fn until(mut is_so: impl FnMut() -> bool) {
 }
 
 fn rehearse(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_planscope")).arg("rehearse").args(arguments).env_clear().output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_planscope"));
+    command.arg("rehearse").args(arguments).env_clear().env("PLANSCOPE_TOKEN", TOKEN).output().unwrap()
+}
+
+/// Processes of this machine that have the token of a run, and those of them that have the server's token.
+fn with_tokens(run: &str) -> (usize, usize) {
+    let has = |bytes: &[u8], part: &str| String::from_utf8_lossy(bytes).contains(part);
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|process| {
+        let command = std::fs::read(process.path().join("cmdline")).ok()?;
+        let environment = std::fs::read(process.path().join("environ")).ok()?;
+        (has(&command, run) && has(&environment, "PLANSCOPE_RUN_TOKEN=")).then_some(environment)
+    });
+    let environments: Vec<Vec<u8>> = processes.collect();
+    (environments.len(), environments.iter().filter(|environment| has(environment, TOKEN)).count())
 }
 
 /// 1F1B of two ranks and three microbatches in which rank 0 waits for a gradient before it has sent anything.
@@ -129,6 +146,9 @@ fn a_rehearsal_of_the_server_is_ended_from_outside_and_says_so() {
     // One at a time.
     assert_eq!(server.text("POST", &api::path::rehearsals(&scenario), "").unwrap_err().0, 503);
     until(|| server.run(&started.run).summary.points > 0);
+    if cfg!(target_os = "linux") {
+        assert_eq!(with_tokens(&started.run), (1, 0), "it has the token of its run alone");
+    }
     server.text("DELETE", &api::path::rehearsal(&started.run), "").unwrap();
     until(|| server.run(&started.run).summary.exit_code.is_some());
     let run = server.run(&started.run).summary;

@@ -154,7 +154,7 @@ impl House {
             bodies: Arc::new(Bodies::new(settings.body_limits)),
             imports: Imports::new(settings.import_limits),
             sweeps: server::sweeps::Sweeps::new(store.clone(), Arc::clone(&shared), jobs.turns(), settings.limits),
-            rehearsals: server::rehearsals::Rehearsals::new(settings.token),
+            rehearsals: server::rehearsals::Rehearsals::new(),
             jobs,
             store: store.clone(),
             traces: Traces::new(traces),

@@ -1,7 +1,8 @@
-//! Formatting, clippy for both targets, and the repository's own rules.
+//! Formatting, clippy for both targets, the repository's own rules, licences and sources of dependencies.
 
 use anyhow::Result;
 
+use crate::deny;
 use crate::setup;
 use crate::step::Step;
 use crate::workspace::Workspace;
@@ -11,6 +12,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     setup::building(workspace)?;
     Step::cargo(workspace).args(["fmt", "--all", "--check"]).run()?;
     Step::cargo(workspace).args(["test", "--quiet", "--package", "planscope-xtask", "--test", "tidy"]).run()?;
+    deny::dependencies(workspace)?;
     Step::cargo(workspace).args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).run()?;
     Step::cargo(workspace)
         .args(["clippy", "--package", "planscope-frontend", "--target", "wasm32-unknown-unknown"])

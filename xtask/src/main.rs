@@ -6,6 +6,7 @@
 mod apt;
 mod bench;
 mod chromium;
+mod deny;
 mod dist;
 mod lint;
 mod node;
@@ -64,8 +65,12 @@ enum Command {
     },
     /// Build one self-contained program with the pages inside, into target/dist, with its SHA-256
     Dist,
-    /// Formatting, clippy for both targets, and the repository's own rules
-    Lint,
+    /// Formatting, clippy for both targets, the repository's own rules, licences and sources of dependencies
+    Lint {
+        /// Only look dependencies up in the RustSec database, which needs github.com
+        #[arg(long)]
+        advisories: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -175,6 +180,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             setup::web(&workspace)?;
             dist::run(&workspace)
         }
-        Command::Lint => lint::run(&workspace),
+        Command::Lint { advisories: true } => deny::advisories(&workspace),
+        Command::Lint { advisories: false } => lint::run(&workspace),
     }
 }

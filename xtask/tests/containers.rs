@@ -1,6 +1,7 @@
 //! Containers run with as little as they need.
 
 use std::path::Path;
+use std::process::Command;
 
 use yaml_rust2::{Yaml, YamlLoader};
 
@@ -128,4 +129,78 @@ fn tls_ends_at_a_proxy_in_front_of_the_server() {
     let settings = text(file.expect("the settings, which it cannot write"));
     assert!(settings.contains("reverse_proxy planscope:8080") && settings.contains("flush_interval -1"), "{settings}");
     assert_eq!(settings.matches('{').count(), settings.matches('}').count());
+}
+
+/// What docker-compose itself makes of the file, variables put in. `None` where there is no docker-compose, which is said.
+fn put_in(variables: &[(&str, &str)]) -> Option<Yaml> {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
+    let root = Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned();
+    let commands: [&[&str]; 2] = [&["docker-compose"], &["docker", "compose"]];
+    let is_there = |command: &&[&str]| {
+        let mut asked = Command::new(command[0]);
+        asked.args(&command[1..]).arg("version").output().is_ok_and(|output| output.status.success())
+    };
+    let Some(command) = commands.into_iter().find(is_there) else {
+        eprintln!("skipped: there is no docker-compose on this machine (Debian: apt-get install docker-compose)");
+        return None;
+    };
+    let mut asked = Command::new(command[0]);
+    asked.args(&command[1..]).args(["--file", "docker-compose.yml", "--profile", "tls", "config"]).current_dir(root);
+    for name in ["SITE", "HOSTS", "MEMORY", "CPUS", "NETWORK", "QUOTA", "BIND", "PORT", "TOKEN_FILE"] {
+        asked.env_remove(format!("PLANSCOPE_{name}"));
+    }
+    let output = asked.envs(variables.iter().copied()).output().expect("docker-compose runs");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "docker-compose does not accept docker-compose.yml: {words}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    Some(YamlLoader::load_from_str(&text).expect("YAML").remove(0))
+}
+
+/// A value that version 1 writes as it stands and version 2 as a number of bytes.
+fn is_memory(value: &Yaml, written: &str, bytes: &str) -> bool {
+    value.as_str().is_some_and(|value| value == written || value == bytes)
+}
+
+fn is_number(value: &Yaml, number: f64) -> bool {
+    let read = value.as_f64().or_else(|| value.as_i64().map(|value| value as f64));
+    read.or_else(|| value.as_str()?.parse().ok()).is_some_and(|read| (read - number).abs() < 1e-9)
+}
+
+#[test]
+fn docker_compose_accepts_the_file_and_sets_the_limits() {
+    let Some(compose) = put_in(&[]) else { return };
+    for (name, memory, bytes, processors, processes) in
+        [("planscope", "8g", "8589934592", 2.0, 1024), ("proxy", "512m", "536870912", 1.0, 256)]
+    {
+        let service = &compose["services"][name];
+        assert_eq!(service["read_only"].as_bool(), Some(true), "{name}");
+        assert_eq!(words(&service["cap_drop"]), ["ALL"], "{name}");
+        assert!(is_memory(&service["mem_limit"], memory, bytes), "{name}: {:?}", service["mem_limit"]);
+        assert!(is_memory(&service["memswap_limit"], memory, bytes), "{name}: {:?}", service["memswap_limit"]);
+        assert!(is_number(&service["cpus"], processors), "{name}: {:?}", service["cpus"]);
+        assert_eq!(service["pids_limit"].as_i64(), Some(processes), "{name}");
+        assert!(!words(&service["tmpfs"]).is_empty(), "{name}: a folder for temporary files in memory");
+    }
+    let environment = &compose["services"]["planscope"]["environment"];
+    assert_eq!(environment["PLANSCOPE_HOSTS"].as_str(), Some("localhost,localhost"));
+    assert_eq!(environment["PLANSCOPE_TRUSTED_PROXIES"].as_str(), Some("172.31.250.2"));
+    let token = compose["secrets"]["planscope_token"]["file"].as_str().expect("a file");
+    assert!(token.ends_with("/secrets/planscope_token"), "{token}");
+
+    let variables = [
+        ("PLANSCOPE_SITE", "plan.example.org"),
+        ("PLANSCOPE_MEMORY", "3g"),
+        ("PLANSCOPE_CPUS", "1.5"),
+        ("PLANSCOPE_NETWORK", "10.99.0"),
+        ("PLANSCOPE_TOKEN_FILE", "/etc/planscope/token"),
+    ];
+    let Some(compose) = put_in(&variables) else { return };
+    let server = &compose["services"]["planscope"];
+    assert!(is_memory(&server["mem_limit"], "3g", "3221225472"), "{:?}", server["mem_limit"]);
+    assert!(is_number(&server["cpus"], 1.5), "{:?}", server["cpus"]);
+    assert_eq!(server["environment"]["PLANSCOPE_HOSTS"].as_str(), Some("plan.example.org,localhost"));
+    assert_eq!(server["environment"]["PLANSCOPE_TRUSTED_PROXIES"].as_str(), Some("10.99.0.2"));
+    let address = &compose["services"]["proxy"]["networks"]["default"]["ipv4_address"];
+    assert_eq!(address.as_str(), Some("10.99.0.2"));
+    assert_eq!(compose["secrets"]["planscope_token"]["file"].as_str(), Some("/etc/planscope/token"));
 }

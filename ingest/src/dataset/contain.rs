@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ImportError;
 
-/// Converts a panic into an error. The crates `parquet` and `arrow` index into what a file says, and panic on some broken files. Their
+/// Converts a panic into an error. The crates `parquet`, `arrow` and `tokenizers` index into what a file says, and panic on some broken files. Their
 /// readers are dropped with the file, so that no state outlives the panic.
 pub(super) fn contain<T>(
     format: &'static str,

@@ -1,6 +1,11 @@
 //! Counts tokens of texts with a `tokenizer.json` of Hugging Face.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::de::IgnoredAny;
+
 use super::ImportError;
+use super::contain::contain;
 
 /// Largest `tokenizer.json`, in bytes.
 pub(super) const MAX_TOKENIZER: usize = 64 << 20;
@@ -16,7 +21,10 @@ impl Tokenizer {
         if bytes.len() > MAX_TOKENIZER {
             return Err(refuse(format!("it is larger than {} MiB", MAX_TOKENIZER >> 20)));
         }
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| refuse(error.to_string()))?;
+        // The crate panics where a decoder is no JSON. What else it does not expect is contained.
+        serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| refuse(error.to_string()))?;
+        let read = || tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| refuse(error.to_string()));
+        let mut tokenizer = contain("tokenizer.json", read)?;
         tokenizer.with_truncation(None).map_err(|error| refuse(error.to_string()))?;
         tokenizer.with_padding(None);
         Ok(Self(Box::new(tokenizer)))
@@ -24,6 +32,7 @@ impl Tokenizer {
 
     /// Tokens of a text without special tokens around it; `None` if the tokenizer cannot encode the text.
     pub fn count(&self, text: &str) -> Option<usize> {
-        self.0.encode_fast(text, false).ok().map(|encoding| encoding.len())
+        let encoded = catch_unwind(AssertUnwindSafe(|| self.0.encode_fast(text, false)));
+        encoded.ok()?.ok().map(|encoding| encoding.len())
     }
 }

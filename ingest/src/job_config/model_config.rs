@@ -4,7 +4,7 @@ use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm, Patch};
 
 use super::family::{self, Family};
 use super::keys::Keys;
-use super::{JobConfigError, unmodelled};
+use super::{JobConfigError, unmodelled, without_effect};
 
 /// Sections that hold the language model of a larger model.
 const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_config.", "language_model_config."];
@@ -36,11 +36,11 @@ pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigErr
     let longest = text.count(POSITIONS, "longest sequence")?;
     let backbone = language_model(&mut text, text_type.as_deref(), (tied, !section.is_empty()), &name)?;
     unmodelled::report(&mut text);
-    text.ignore(is_without_effect);
+    text.ignore(without_effect::is);
     keys.merge(section, text);
     let encoder = vision_encoder(keys, backbone.hidden)?;
     unmodelled::report(keys);
-    keys.ignore(is_without_effect);
+    keys.ignore(without_effect::is);
     let modules = encoder.into_iter().chain([backbone]).collect();
     Ok((Model { name, modules }, longest))
 }
@@ -267,110 +267,4 @@ fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, Jo
         diffusion: None,
         frozen: false,
     }))
-}
-
-/// Keys of tokens, generation, initialisation and numerics.
-fn is_without_effect(key: &str) -> bool {
-    const PARTS: [&str; 34] = [
-        "token_id",
-        "token_index",
-        "rope",
-        "rotary",
-        "eps",
-        "epsilon",
-        "initializer",
-        "dropout",
-        "pdrop",
-        "auto_map",
-        "architectures",
-        "transformers_version",
-        "use_cache",
-        "dtype",
-        "label",
-        "output_",
-        "scaling",
-        "capping",
-        "router",
-        "norm_topk_prob",
-        "attn_implementation",
-        "position",
-        "task_specific",
-        "loss",
-        "alibi",
-        "routing",
-        "qk_norm",
-        "attn_scalar",
-        "_window_layers",
-        "window_pattern",
-        "swiglu_limit",
-        "residual",
-        "layer_norm",
-        "rmsnorm",
-    ];
-    /// Settings of generation and of the base class, which older files list.
-    const NAMES: [&str; 44] = [
-        "_from_model_config",
-        "_name_or_path",
-        "add_cross_attention",
-        "begin_suppress_tokens",
-        "bos_token",
-        "cache_implementation",
-        "chunk_size_feed_forward",
-        "cross_attention_hidden_size",
-        "decoder_start_token_id",
-        "diversity_penalty",
-        "do_sample",
-        "early_stopping",
-        "encoder_no_repeat_ngram_size",
-        "ep_size",
-        "exponential_decay_length_penalty",
-        "finetuning_task",
-        "forced_bos_token_id",
-        "hidden_activation",
-        "is_decoder",
-        "is_encoder_decoder",
-        "length_penalty",
-        "max_length",
-        "min_length",
-        "model_max_length",
-        "no_repeat_ngram_size",
-        "num_beam_groups",
-        "num_beams",
-        "num_return_sequences",
-        "prefix",
-        "pretraining_tp",
-        "problem_type",
-        "pruned_heads",
-        "remove_invalid_values",
-        "repetition_penalty",
-        "return_dict",
-        "return_dict_in_generate",
-        "sep_token_id",
-        "suppress_tokens",
-        "temperature",
-        "tie_encoder_decoder",
-        "tokenizer_class",
-        "top_k",
-        "top_p",
-        "typical_p",
-    ];
-    const MORE: [&str; 16] = [
-        "ignore_index",
-        "vision_feature_layer",
-        "vision_feature_select_strategy",
-        "projector_hidden_act",
-        "lm_head_bias",
-        "input_jitter_noise",
-        "activation",
-        "parallel_attn",
-        "torchscript",
-        "use_bfloat16",
-        "seq_length",
-        "multi_query_attention",
-        "initial_context_length",
-        "attention_softmax_in_fp32",
-        "shared_intermediate_size",
-        "hidden_act",
-    ];
-    NAMES.contains(&key) || MORE.contains(&key) || PARTS.iter().any(|part| key.contains(part))
 }

@@ -10,9 +10,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
 /// How long what was looked up is believed: a token that the command line revokes ends within this time.
-const BELIEVED: Duration = Duration::from_secs(5);
+pub(super) const BELIEVED: Duration = Duration::from_secs(5);
 /// Actors that are remembered.
 const MOST: usize = 1024;
+
+/// Name of whoever holds the token of a run.
+const RUN_TOKEN: &str = "(run token)";
 
 /// Who asks. Names with brackets are nobody's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +39,12 @@ impl Actor {
 
     /// Whoever holds the token of the run that is written to. Its role is looked at by nobody: the handler looks at the token.
     pub(super) fn of_run_token() -> Self {
-        Self { name: "(run token)".to_owned(), role: Role::Reader }
+        Self { name: RUN_TOKEN.to_owned(), role: Role::Reader }
+    }
+
+    /// Whether nobody else is known than the holder of a run's token.
+    pub(crate) fn is_run_token(&self) -> bool {
+        self.name == RUN_TOKEN
     }
 }
 

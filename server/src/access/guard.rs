@@ -8,9 +8,11 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{Actor, Change, bearer, sender};
+use super::ended::Watched;
+use super::{Actor, Admitted, Change, bearer, sender};
 use crate::app::App;
 use crate::client;
+use crate::error::ApiError;
 
 /// Headers of every answer.
 ///
@@ -34,7 +36,7 @@ pub async fn guard(State(app): State<Arc<App>>, route: Option<MatchedPath>, requ
     // Of the parts alone: a body is not shared between threads.
     let (parts, body) = request.into_parts();
     let mut response = match app.access.admit(&app, &parts, route).await {
-        Ok(actor) => pass(&app, actor, route, Request::from_parts(parts, body), next).await,
+        Ok(admitted) => pass(&app, admitted, route, Request::from_parts(parts, body), next).await,
         Err(error) => error.into_response(),
     };
     for (name, value) in SECURITY_HEADERS {
@@ -44,19 +46,37 @@ pub async fn guard(State(app): State<Arc<App>>, route: Option<MatchedPath>, requ
 }
 
 /// Answers a request that may pass, and records what it changed.
-async fn pass(app: &App, actor: Option<Actor>, route: Option<&str>, mut request: Request, next: Next) -> Response {
+async fn pass(
+    app: &Arc<App>,
+    admitted: Option<Admitted>,
+    route: Option<&str>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let cookie = client::new_cookie(&request);
     let change = route.and_then(|route| Change::of(request.method(), request.uri(), route));
     // A handler of logs looks at the token itself, which may be wrong too.
-    let may_be_wrong = (actor.is_none() && bearer(request.headers()).is_some()).then(|| sender(request.extensions()));
-    let actor = actor.unwrap_or_else(Actor::of_run_token);
+    let may_be_wrong =
+        (admitted.is_none() && bearer(request.headers()).is_some()).then(|| sender(request.extensions()));
+    let Admitted { actor, credential } = admitted.unwrap_or_else(|| Actor::of_run_token().into());
+    let watched = credential.map(|credential| Watched::new(app, credential));
+    if let Some(watched) = &watched {
+        request = request.map(|body| watched.request(body));
+    }
     request.extensions_mut().insert(actor.clone());
     let mut response = next.run(request).await;
+    if let Some(watched) = &watched {
+        response = if watched.is_ended() && !response.status().is_success() {
+            ApiError::Unauthorised.into_response()
+        } else {
+            watched.answer(response)
+        };
+    }
     if let Some(sender) = may_be_wrong.filter(|_| response.status().as_u16() == 403) {
-        app.access.wrong.note(sender).await;
+        app.access.note_wrong(app, sender).await;
     }
     if let Some(change) = change.and_then(|change| change.made(&response)) {
-        record(app, &actor, &change).await;
+        record(app, &actor.name, &change).await;
     }
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
         response.headers_mut().append(SET_COOKIE, cookie);
@@ -65,8 +85,8 @@ async fn pass(app: &App, actor: Option<Actor>, route: Option<&str>, mut request:
 }
 
 /// Records a change. It is made already, so that a record that cannot be written is told to the operator, not to the asker.
-async fn record(app: &App, actor: &Actor, change: &Change) {
-    if let Err(error) = app.store.writer().record_change(&actor.name, change, app.clock.now()).await {
-        tracing::error!(actor = actor.name, ?change, "a change was not recorded: {error}");
+pub(super) async fn record(app: &App, actor: &str, change: &Change) {
+    if let Err(error) = app.store.writer().record_change(actor, change, app.clock.now()).await {
+        tracing::error!(actor, ?change, "a change was not recorded: {error}");
     }
 }

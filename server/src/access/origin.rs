@@ -30,6 +30,17 @@ pub(super) fn check(request: &Parts, host: &str) -> Result<(), ApiError> {
     }
 }
 
+/// Refuses a link of another site that logs in: whoever follows it would work under the name of its author.
+pub(super) fn check_login(request: &Parts) -> Result<(), ApiError> {
+    match text(request, &FETCH_SITE) {
+        None | Some("same-origin" | "none") => Ok(()),
+        Some(site) => Err(ApiError::ForeignOrigin(format!(
+            "a {} page, and a link with a token is opened by pasting it into the address bar",
+            shown(site)
+        ))),
+    }
+}
+
 /// Whether a link or a bookmark opens a page of this server in a tab.
 fn opens_page(request: &Parts) -> bool {
     let path = request.uri.path();

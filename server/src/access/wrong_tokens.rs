@@ -23,6 +23,8 @@ pub(super) struct WrongTokenLimits {
     pub(super) addresses: usize,
     /// Time between two warnings in the log.
     pub(super) warned_every: Duration,
+    /// Addresses that the record of changes names within that time.
+    pub(super) recorded: usize,
 }
 
 impl Default for WrongTokenLimits {
@@ -35,6 +37,7 @@ impl Default for WrongTokenLimits {
             forgotten: Duration::from_mins(10),
             addresses: 4096,
             warned_every: Duration::from_mins(1),
+            recorded: 10,
         }
     }
 }
@@ -90,6 +93,13 @@ impl WrongTokens {
         known.waiting += 1;
         late.waiting += 1;
         Some(Looking { late: Arc::clone(&self.late), sender: Some(sender) })
+    }
+
+    /// Whether the record of changes is to tell of a wrong token: the first of an address within a minute, of a few addresses, so that
+    /// a guesser does not fill it.
+    pub(super) fn is_to_be_recorded(&self, sender: IpAddr) -> bool {
+        let told = &locked(&self.late).untold.senders;
+        told.len() < self.limits.recorded && !told.contains_key(&network(sender))
     }
 
     /// Counts a token that is refused without a look at it.
@@ -239,7 +249,7 @@ impl fmt::Display for Untold {
 }
 
 /// What counts as one sender: an address, or the network of 64 bits that a household or a machine has of IPv6.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address @ IpAddr::V4(_) => address,
@@ -338,6 +348,19 @@ mod tests {
         );
         warn(&wrong.late);
         assert_eq!(locked(&wrong.late).untold, Untold::default());
+    }
+
+    #[tokio::test]
+    async fn the_record_names_each_address_once_a_minute_and_few_of_them() {
+        let limits = WrongTokenLimits { longest: Duration::ZERO, recorded: 2, ..WrongTokenLimits::default() };
+        let wrong = WrongTokens::new(limits);
+        let third = IpAddr::from([10, 0, 0, 3]);
+        for (sender, expected) in [(ONE, true), (ONE, false), (OTHER, true), (third, false)] {
+            assert_eq!(wrong.is_to_be_recorded(sender), expected, "{sender}");
+            wrong.note(sender).await;
+        }
+        warn(&wrong.late);
+        assert!(wrong.is_to_be_recorded(ONE), "a minute later");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Memory of the bodies of all requests.
 //!
 //! A body takes room as its bytes come and gives it back when the request ends, or when the last of those ends who hold its
-//! [`Room`]: the work on a file may outlast its sender.
+//! [`Room`]: the work on a file may outlast its sender. A sender has half of all room, and small bodies have a sixteenth of it for
+//! themselves, so that they wait for no large one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +14,11 @@ use tokio::time::{Instant, timeout};
 
 use super::{BodyKind, Pace};
 use crate::error::LimitError;
+use crate::shares::{Sharer, Shares};
 
 const KIBIBYTE: u64 = 1 << 10;
 const MEBIBYTE: u64 = 1 << 20;
+const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 /// Limits of bodies.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +27,8 @@ pub struct BodyLimits {
     pub held_bytes: u64,
     /// How long a body waits for room, on the whole, before it is refused.
     pub patience: Duration,
+    /// Largest body that has room of its own beside large ones.
+    pub small_bytes: u64,
     /// Longest time without a byte.
     pub silence: Duration,
     /// Most time that bytes earn in advance.
@@ -35,15 +40,17 @@ pub struct BodyLimits {
 }
 
 impl Default for BodyLimits {
-    /// A slow line has more than these paces; whoever holds connections with single bytes has not.
+    /// A slow line has more than these paces; whoever holds connections with single bytes has not. What is small has to be there
+    /// within ten seconds, what is large to keep its pace.
     fn default() -> Self {
         Self {
             held_bytes: 512 * MEBIBYTE,
             patience: Duration::from_secs(10),
-            silence: Duration::from_secs(30),
-            credit: Duration::from_mins(1),
-            documents: Pace { bytes_per_second: KIBIBYTE, grace: Duration::from_mins(1) },
-            imports: Pace { bytes_per_second: 64 * KIBIBYTE, grace: Duration::from_secs(30) },
+            small_bytes: 64 * KIBIBYTE,
+            silence: TEN_SECONDS,
+            credit: TEN_SECONDS,
+            documents: Pace { bytes_per_second: 16 * KIBIBYTE, grace: TEN_SECONDS },
+            imports: Pace { bytes_per_second: 64 * KIBIBYTE, grace: TEN_SECONDS },
         }
     }
 }
@@ -61,29 +68,55 @@ impl BodyLimits {
 /// The memory of the bodies of all requests, in KiB.
 #[derive(Debug)]
 pub struct Bodies {
-    all: Arc<Semaphore>,
+    all: Pool,
+    /// Beside all others, for small bodies alone.
+    small: Pool,
     /// Three quarters of all, which files may take. They are held for long, and documents need room beside them.
     imports: Arc<Semaphore>,
+    /// Half of all, for each sender.
+    shares: Shares,
     limits: BodyLimits,
+}
+
+/// Room in KiB.
+#[derive(Debug)]
+struct Pool {
+    size: usize,
+    free: Arc<Semaphore>,
+}
+
+impl Pool {
+    fn new(kibibytes: usize) -> Self {
+        Self { size: kibibytes, free: Arc::new(Semaphore::new(kibibytes)) }
+    }
+
+    fn taken(&self) -> usize {
+        self.size.saturating_sub(self.free.available_permits())
+    }
 }
 
 impl Bodies {
     /// No body is held yet.
     pub fn new(limits: BodyLimits) -> Self {
         let all = usize::try_from(limits.held_bytes / KIBIBYTE).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self { all: Arc::new(Semaphore::new(all)), imports: Arc::new(Semaphore::new(all - all / 4)), limits }
+        let small = if limits.small_bytes == 0 { 0 } else { all / 16 };
+        Self {
+            all: Pool::new(all - small),
+            small: Pool::new(small),
+            imports: Arc::new(Semaphore::new(all - all / 4)),
+            shares: Shares::new(all / 2),
+            limits,
+        }
     }
 
     /// Bytes that bodies have taken.
     pub fn held_bytes(&self) -> u64 {
-        let free = self.all.available_permits() as u64;
-        (self.limits.held_bytes / KIBIBYTE).saturating_sub(free) * KIBIBYTE
+        (self.all.taken() + self.small.taken()) as u64 * KIBIBYTE
     }
 
-    /// Bytes that one body may take.
-    fn capacity(&self, kind: BodyKind) -> u64 {
-        let all = self.limits.held_bytes / KIBIBYTE;
-        (if kind == BodyKind::Import { all - all / 4 } else { all }) * KIBIBYTE
+    /// Bytes that one body may take: the share of its sender.
+    fn capacity(&self) -> u64 {
+        self.limits.held_bytes / KIBIBYTE / 2 * KIBIBYTE
     }
 }
 
@@ -95,6 +128,8 @@ pub struct Room(Arc<Body>);
 struct Body {
     bodies: Arc<Bodies>,
     kind: BodyKind,
+    /// What its sender may take.
+    share: Arc<Semaphore>,
     /// Whether bytes that come are held, and not handed on.
     is_held: AtomicBool,
     held: Mutex<Held>,
@@ -104,17 +139,43 @@ struct Body {
 #[derive(Debug, Default)]
 struct Held {
     bytes: u64,
+    /// What it takes of the room of all, waited for or there.
     kibibytes: u64,
+    /// What it has of the room of small bodies, until it is large.
+    small: Option<OwnedSemaphorePermit>,
     /// Time spent waiting for room. Many bodies that each get a piece now and then, and wait anew, would hold all room for long.
     waited: Duration,
     permits: Vec<OwnedSemaphorePermit>,
 }
 
+impl Held {
+    fn small_kibibytes(&self) -> u64 {
+        self.small.as_ref().map_or(0, |small| small.num_permits() as u64)
+    }
+
+    /// Takes what is missing from the room of small bodies, if it is free; false where it is not.
+    fn take_small(&mut self, missing: u32, pool: &Pool) -> bool {
+        let Ok(permit) = Arc::clone(&pool.free).try_acquire_many_owned(missing) else { return false };
+        match &mut self.small {
+            Some(small) => small.merge(permit),
+            None => self.small = Some(permit),
+        }
+        true
+    }
+}
+
+/// What is to be waited for.
+struct Wanted {
+    kibibytes: u32,
+    patience: Duration,
+}
+
 impl Room {
     /// Nothing is taken yet.
-    pub(super) fn new(bodies: Arc<Bodies>, kind: BodyKind) -> Self {
+    pub(super) fn new(bodies: Arc<Bodies>, kind: BodyKind, sharer: &Sharer) -> Self {
         let is_held = AtomicBool::new(matches!(kind, BodyKind::Import | BodyKind::Document));
-        Self(Arc::new(Body { bodies, kind, is_held, held: Mutex::default() }))
+        let share = bodies.shares.of(sharer);
+        Self(Arc::new(Body { bodies, kind, share, is_held, held: Mutex::default() }))
     }
 
     /// The room of the body of a request; `None` where the body is empty.
@@ -133,46 +194,57 @@ impl Room {
 
     /// Takes room for bytes that came. It is waited for a while.
     pub(super) async fn take(&self, bytes: usize) -> Result<(), LimitError> {
-        let Body { bodies, kind, is_held, held } = &*self.0;
+        let Body { bodies, kind, share, is_held, .. } = &*self.0;
         if !is_held.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let (missing, patience) = {
-            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
-            held.bytes += bytes as u64;
-            let capacity = bodies.capacity(*kind);
-            if held.bytes > capacity {
-                return Err(LimitError::BodyOverBudget(capacity / MEBIBYTE));
-            }
-            let missing = held.bytes.div_ceil(KIBIBYTE).saturating_sub(held.kibibytes);
-            held.kibibytes += missing;
-            let patience = bodies.limits.patience.saturating_sub(held.waited);
-            (u32::try_from(missing).unwrap_or(u32::MAX), patience)
-        };
-        if missing == 0 {
-            return Ok(());
-        }
+        let Some(wanted) = self.note(bytes)? else { return Ok(()) };
+        let missing = wanted.kibibytes;
         let taking = async {
-            // Of the smaller part first: who waits for it takes nothing from the others.
-            let part = match kind {
-                BodyKind::Import => Some(Arc::clone(&bodies.imports).acquire_many_owned(missing).await.ok()?),
-                _ => None,
-            };
-            let all = Arc::clone(&bodies.all).acquire_many_owned(missing).await.ok()?;
-            Some((part, all))
+            // Of the smaller parts first: who waits for them takes nothing from the others.
+            let mut taken = vec![Arc::clone(share).acquire_many_owned(missing).await.ok()?];
+            if *kind == BodyKind::Import {
+                taken.push(Arc::clone(&bodies.imports).acquire_many_owned(missing).await.ok()?);
+            }
+            taken.push(Arc::clone(&bodies.all.free).acquire_many_owned(missing).await.ok()?);
+            Some(taken)
         };
         let began = Instant::now();
         // Nobody closes the semaphores.
-        let taken = timeout(patience, taking).await.ok().flatten().ok_or(LimitError::BodiesFull)?;
+        let taken = timeout(wanted.patience, taking).await.ok().flatten().ok_or(LimitError::BodiesFull)?;
         self.keep(taken, began.elapsed());
         Ok(())
     }
 
-    /// Keeps permits. Those of one semaphore become one, so that a body of many pieces keeps two.
-    fn keep(&self, (part, all): (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit), waited: Duration) {
+    /// Counts bytes that came, and takes room of small bodies for them where they are few. What else is missing is to be waited for.
+    fn note(&self, bytes: usize) -> Result<Option<Wanted>, LimitError> {
+        let Body { bodies, held, .. } = &*self.0;
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.bytes += bytes as u64;
+        let capacity = bodies.capacity();
+        if held.bytes > capacity {
+            return Err(LimitError::BodyOverBudget(capacity / MEBIBYTE));
+        }
+        let is_small = held.bytes <= bodies.limits.small_bytes;
+        // What is large takes all its room from that of all, and gives the other back then.
+        let had = held.kibibytes + if is_small { held.small_kibibytes() } else { 0 };
+        let missing = held.bytes.div_ceil(KIBIBYTE).saturating_sub(had);
+        let kibibytes = u32::try_from(missing).unwrap_or(u32::MAX);
+        if kibibytes == 0 || (is_small && held.take_small(kibibytes, &bodies.small)) {
+            return Ok(None);
+        }
+        held.kibibytes += missing;
+        Ok(Some(Wanted { kibibytes, patience: bodies.limits.patience.saturating_sub(held.waited) }))
+    }
+
+    /// Keeps permits. Those of one semaphore become one, so that a body of many pieces keeps few.
+    fn keep(&self, taken: Vec<OwnedSemaphorePermit>, waited: Duration) {
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.waited += waited;
-        for permit in part.into_iter().chain([all]) {
+        if held.bytes > self.0.bodies.limits.small_bytes {
+            held.small = None;
+        }
+        for permit in taken {
             let same = held.permits.iter_mut().find(|kept| Arc::ptr_eq(kept.semaphore(), permit.semaphore()));
             match same {
                 Some(kept) => kept.merge(permit),
@@ -186,9 +258,16 @@ impl Room {
 mod tests {
     use super::*;
 
+    /// Room without a part for small bodies.
     fn bodies(kibibytes: u64) -> Arc<Bodies> {
-        let limits = BodyLimits { held_bytes: kibibytes << 10, patience: Duration::ZERO, ..BodyLimits::default() };
+        let held_bytes = kibibytes << 10;
+        let limits = BodyLimits { held_bytes, patience: Duration::ZERO, small_bytes: 0, ..BodyLimits::default() };
         Arc::new(Bodies::new(limits))
+    }
+
+    /// Room of a body of a sender.
+    fn room(bodies: &Arc<Bodies>, kind: BodyKind, sender: u8) -> Room {
+        Room::new(Arc::clone(bodies), kind, &Sharer::new([10, 0, 0, sender].into(), None))
     }
 
     fn held_kib(bodies: &Bodies) -> u64 {
@@ -198,7 +277,7 @@ mod tests {
     #[tokio::test]
     async fn room_is_taken_as_bytes_come_and_given_back_with_the_last_holder() {
         let bodies = bodies(16);
-        let room = Room::new(Arc::clone(&bodies), BodyKind::Document);
+        let room = room(&bodies, BodyKind::Document, 1);
         // A byte takes a KiB, which 1,023 further ones share.
         for (bytes, held) in [(1, 1), (1023, 1), (1, 2), (2048, 4)] {
             room.take(bytes).await.unwrap();
@@ -214,57 +293,99 @@ mod tests {
     #[tokio::test]
     async fn files_leave_a_quarter_to_documents() {
         let bodies = bodies(16);
-        let file = Room::new(Arc::clone(&bodies), BodyKind::Import);
-        file.take(12 << 10).await.unwrap();
-        let other = Room::new(Arc::clone(&bodies), BodyKind::Import);
-        assert_eq!(other.take(1).await, Err(LimitError::BodiesFull));
-        let document = Room::new(Arc::clone(&bodies), BodyKind::Document);
+        let files = [(1, 8), (2, 4)].map(|(sender, kibibytes)| (room(&bodies, BodyKind::Import, sender), kibibytes));
+        for (file, kibibytes) in &files {
+            file.take(kibibytes << 10).await.unwrap();
+        }
+        assert_eq!(room(&bodies, BodyKind::Import, 3).take(1).await, Err(LimitError::BodiesFull));
+        let document = room(&bodies, BodyKind::Document, 3);
         document.take(4 << 10).await.unwrap();
         assert_eq!(held_kib(&bodies), 16);
-        let further = Room::new(Arc::clone(&bodies), BodyKind::Document);
-        assert_eq!(further.take(1).await, Err(LimitError::BodiesFull));
-        drop((file, document));
+        assert_eq!(room(&bodies, BodyKind::Document, 4).take(1).await, Err(LimitError::BodiesFull));
+        drop((files, document));
         assert_eq!((held_kib(&bodies), bodies.imports.available_permits()), (0, 12));
     }
 
     #[tokio::test]
-    async fn a_body_waits_once_for_all_its_pieces() {
-        let limits = BodyLimits { held_bytes: 16 << 10, patience: Duration::from_mins(1), ..BodyLimits::default() };
+    async fn a_sender_leaves_half_of_the_room_to_the_others() {
+        let bodies = bodies(16);
+        let own = [(); 8].map(|()| room(&bodies, BodyKind::Document, 1));
+        for body in &own {
+            body.take(1 << 10).await.unwrap();
+        }
+        assert_eq!(room(&bodies, BodyKind::Document, 1).take(1).await, Err(LimitError::BodiesFull));
+        let other = room(&bodies, BodyKind::Document, 2);
+        other.take(8 << 10).await.unwrap();
+        assert_eq!(held_kib(&bodies), 16);
+        drop(own);
+        room(&bodies, BodyKind::Document, 1).take(8 << 10).await.unwrap();
+    }
+
+    /// Finding N5 of the attack: sixty large bodies that come slowly make small ones wait for seconds.
+    #[tokio::test]
+    async fn a_small_body_waits_for_no_large_one() {
+        // 1,024 KiB: 64 for small bodies, 512 for each sender.
+        let (held_bytes, small_bytes) = (1 << 20, 4 << 10);
+        let limits = BodyLimits { held_bytes, patience: Duration::ZERO, small_bytes, ..BodyLimits::default() };
         let bodies = Arc::new(Bodies::new(limits));
-        let [room, other] = [(); 2].map(|()| Room::new(Arc::clone(&bodies), BodyKind::Document));
+        let large: Vec<Room> = (0..60).map(|number| room(&bodies, BodyKind::Document, number % 2)).collect();
+        for body in &large {
+            body.take(16 << 10).await.unwrap();
+        }
+        assert_eq!(held_kib(&bodies), 960);
+        assert_eq!(room(&bodies, BodyKind::Document, 3).take(5 << 10).await, Err(LimitError::BodiesFull));
+        let small = [(); 16].map(|()| room(&bodies, BodyKind::Document, 1));
+        for body in &small {
+            body.take(1 << 10).await.unwrap();
+            body.take(3 << 10).await.unwrap();
+        }
+        assert_eq!(held_kib(&bodies), 1024);
+        // One that grows gives the room of small bodies back.
+        drop(large);
+        small[0].take(1 << 10).await.unwrap();
+        assert_eq!((bodies.small.taken(), bodies.all.taken()), (60, 5));
+        drop(small);
+        assert_eq!(held_kib(&bodies), 0);
+    }
+
+    #[tokio::test]
+    async fn a_body_waits_once_for_all_its_pieces() {
+        let patience = Duration::from_mins(1);
+        let limits = BodyLimits { held_bytes: 32 << 10, patience, small_bytes: 0, ..BodyLimits::default() };
+        let bodies = Arc::new(Bodies::new(limits));
+        let [body, other] = [(); 2].map(|()| room(&bodies, BodyKind::Document, 1));
         other.take(16 << 10).await.unwrap();
         let pause = Duration::from_millis(20);
         let freeing = async {
             tokio::time::sleep(pause).await;
             drop(other);
         };
-        let (taken, ()) = tokio::join!(room.take(1), freeing);
-        let waited = room.0.held.lock().unwrap().waited;
+        let (taken, ()) = tokio::join!(body.take(1), freeing);
+        let waited = body.0.held.lock().unwrap().waited;
         assert!(taken.is_ok() && waited >= pause, "{taken:?} {waited:?}");
         // It has waited for as long as it may: it takes what is free, and waits no more.
-        room.0.held.lock().unwrap().waited = Duration::from_mins(1);
-        room.take(14 << 10).await.unwrap();
-        let last = Room::new(Arc::clone(&bodies), BodyKind::Document);
+        body.0.held.lock().unwrap().waited = patience;
+        body.take(14 << 10).await.unwrap();
+        let last = room(&bodies, BodyKind::Document, 1);
         last.take(1).await.unwrap();
-        assert_eq!(room.take(1 << 10).await, Err(LimitError::BodiesFull));
+        assert_eq!(body.take(1 << 10).await, Err(LimitError::BodiesFull));
     }
 
     #[tokio::test]
-    async fn a_body_larger_than_all_room_is_refused_at_once() {
+    async fn a_body_larger_than_the_share_of_its_sender_is_refused_at_once() {
         let bodies = bodies(4 << 10);
-        let file = Room::new(Arc::clone(&bodies), BodyKind::Import);
-        assert_eq!(file.take((3 << 20) + 1).await, Err(LimitError::BodyOverBudget(3)));
-        let document = Room::new(Arc::clone(&bodies), BodyKind::Document);
-        assert_eq!(document.take((4 << 20) + 1).await, Err(LimitError::BodyOverBudget(4)));
+        for kind in [BodyKind::Import, BodyKind::Document] {
+            assert_eq!(room(&bodies, kind, 1).take((2 << 20) + 1).await, Err(LimitError::BodyOverBudget(2)));
+        }
         assert_eq!(held_kib(&bodies), 0);
     }
 
     #[tokio::test]
     async fn what_is_handed_on_takes_no_room() {
         let bodies = bodies(16);
-        let trace = Room::new(Arc::clone(&bodies), BodyKind::Trace);
+        let trace = room(&bodies, BodyKind::Trace, 1);
         trace.take(1 << 30).await.unwrap();
-        let file = Room::new(Arc::clone(&bodies), BodyKind::Import);
+        let file = room(&bodies, BodyKind::Import, 1);
         file.take(2 << 10).await.unwrap();
         file.hand_on();
         file.take(1 << 30).await.unwrap();

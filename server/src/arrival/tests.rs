@@ -14,15 +14,20 @@ use super::*;
 
 const ONE_MS: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_mins(1);
-/// As large as the room of the tests.
+/// As large as the share of a sender in the room of the tests.
 const KIB_64: usize = 64 << 10;
+
+fn sender() -> Sharer {
+    Sharer::new([10, 0, 0, 1].into(), None)
+}
 
 /// Limits under which nothing is too slow.
 fn patient() -> BodyLimits {
     let pace = Pace { bytes_per_second: 1024, grace: LONG };
     BodyLimits {
-        held_bytes: KIB_64 as u64,
+        held_bytes: 2 * KIB_64 as u64,
         patience: ONE_MS,
+        small_bytes: 0,
         silence: LONG,
         credit: LONG,
         documents: pace,
@@ -47,7 +52,7 @@ async fn arrived(
     body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
 ) -> (usize, Option<LimitError>) {
     let refusal = Arc::new(OnceLock::new());
-    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document);
+    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document, &sender());
     let arriving = Arriving::new(body, BodyKind::Document, room, Arc::clone(&refusal));
     let pieces: Vec<_> = arriving.into_stream().collect().await;
     (pieces.iter().filter(|piece| piece.is_ok()).count(), refusal.get().copied())
@@ -80,7 +85,7 @@ async fn what_came_quickly_allows_no_long_silence() {
 #[tokio::test]
 async fn a_body_is_not_blamed_for_a_reader_that_is_busy() {
     let limits = BodyLimits { silence: Duration::from_millis(100), ..patient() };
-    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document);
+    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document, &sender());
     let arriving = Arriving::new(drips(3, ONE_MS), BodyKind::Document, room, Arc::default());
     let read: Vec<_> = arriving
         .into_stream()
@@ -111,7 +116,40 @@ fn limits_depend_on_what_a_body_holds() {
     }
     let limits = BodyLimits::default();
     assert_eq!(limits.pace(BodyKind::Trace).bytes_per_second, 65_536);
-    assert_eq!(limits.pace(BodyKind::Document).bytes_per_second, 1024);
+    assert_eq!(limits.pace(BodyKind::Document).bytes_per_second, 16_384);
+}
+
+/// Findings N4 and N5 of the attack: a body that drips ends within ten seconds, and a large one that keeps no pace does too. Here these
+/// are 100 ms.
+#[tokio::test]
+async fn a_body_that_drips_is_ended_within_ten_seconds() {
+    let limits = BodyLimits::default();
+    for time in [limits.silence, limits.credit, limits.documents.grace, limits.imports.grace] {
+        assert_eq!(time, Duration::from_secs(10));
+    }
+    let short = Duration::from_millis(100);
+    let pace = |pace: Pace| Pace { grace: short, ..pace };
+    let limits = BodyLimits {
+        silence: short,
+        credit: short,
+        documents: pace(limits.documents),
+        imports: pace(limits.imports),
+        ..limits
+    };
+    for (kind, first, slowest) in [
+        (BodyKind::Document, 1, 16_384),
+        (BodyKind::Trace, 1, 65_536),
+        // What came quickly earns no more than that.
+        (BodyKind::Import, 2 << 20, 65_536),
+    ] {
+        let refused = Arc::new(OnceLock::new());
+        let room = Room::new(Arc::new(Bodies::new(limits)), kind, &sender());
+        let body = piece(first).chain(drips(1000, Duration::from_millis(15)));
+        let came: Vec<_> = Arriving::new(body, kind, room, Arc::clone(&refused)).into_stream().collect().await;
+        // The first piece, at most six of 15 ms, and the refusal.
+        assert!(came.len() <= 8, "{kind:?}: {}", came.len());
+        assert_eq!(refused.get().copied(), Some(LimitError::BodySlow(slowest)), "{kind:?}");
+    }
 }
 
 /// A router that answers how many bytes came, or 400 as handlers do.
@@ -175,7 +213,8 @@ async fn bodies_that_are_silent_at_their_end_hold_no_memory_for_long() {
 #[tokio::test]
 async fn a_body_that_finds_no_room_is_refused_and_a_body_that_ends_gives_it_back() {
     let bodies = Arc::new(Bodies::new(patient()));
-    let held = Room::new(Arc::clone(&bodies), BodyKind::Document);
+    let same = Sharer::of(&axum::http::Extensions::new());
+    let held = Room::new(Arc::clone(&bodies), BodyKind::Document, &same);
     held.take(KIB_64).await.unwrap();
     let response = counting(&bodies).oneshot(posted(Body::from("x"))).await.unwrap();
     assert_eq!(response.headers()["retry-after"], "5");

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::app::Shared;
 use crate::error::ApiError;
+use crate::store::{FileFault, StoreError};
 
 /// Version and health.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -18,9 +19,16 @@ pub(crate) struct Health {
 }
 
 /// Version and health: whether the server lives. One that does not is to be started again.
-#[utoipa::path(get, path = "/api/v1/health", tag = "server", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/api/v1/health", tag = "server", responses((status = 200, body = Health), (status = 503, description = "The database does not answer, or its file was emptied")))]
 pub(crate) async fn health(State(app): Shared) -> Result<Json<Health>, ApiError> {
-    app.store.reader().is_answering().await?;
+    // A file that was deleted or moved is still read, and moved back by its operator; what was emptied has to be restored.
+    if let Err(fault @ FileFault::Truncated(_)) = app.store.in_place() {
+        return Err(StoreError::from(fault).into());
+    }
+    if let Err(error) = app.store.reader().is_answering().await {
+        let detail = format!("the database cannot be read; its file may be damaged, or have been cut: {error}");
+        return Err(ApiError::NotReady(vec![FieldError { pointer: "/database/read".to_owned(), detail }]));
+    }
     Ok(Json(Health { status: "ok".to_owned(), engine: planner::outcome::ENGINE.to_owned() }))
 }
 

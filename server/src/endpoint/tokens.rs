@@ -7,7 +7,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use planner::scenario::FieldError;
 
-use crate::access::{self, is_token_name};
+use crate::access::{self, TOKEN_NAME_RULE, is_token_name};
 use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::live::Token;
@@ -35,7 +35,7 @@ pub(crate) async fn make(
 ) -> Result<Answer<MadeToken>, ApiError> {
     let Json(NewToken { name, role }) = body.map_err(|rejection| ApiError::document(&rejection))?;
     if !is_token_name(&name) {
-        let detail = "is not 1 to 60 letters, digits and any of - _ . @".to_owned();
+        let detail = format!("is not {TOKEN_NAME_RULE}");
         return Err(ApiError::InvalidWords(vec![FieldError { pointer: "/name".to_owned(), detail }]));
     }
     let token = Token::draw();

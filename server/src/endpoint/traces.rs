@@ -12,7 +12,8 @@ use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrac
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::HeaderMap;
 use futures::StreamExt;
 use ingest::trace::TimeUnit;
 use planner::aligned::MOST_NUMBER;
@@ -21,14 +22,17 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use utoipa::IntoParams;
 
+use super::runs::log::{admit, authorise};
 use super::scenarios::find;
 use super::{lists, off_thread};
+use crate::access::Actor;
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
+use crate::imports::BEFORE_PLACE;
 use crate::label;
+use crate::shares::{Place, Sharer};
 use crate::store::{Changed, Sent, TRACES};
 use crate::trace_id::TraceHash;
-use crate::traces::Place;
 use crate::traces::import::prepare;
 use crate::traces::overview::Overview;
 use crate::traces::packed::{Damaged, unpack_json};
@@ -99,7 +103,7 @@ struct Reading {
 /// Uploads a trace: Kineto or other Chrome trace events, Perfetto's packets, Chakra's nodes, packed with gzip or not.
 ///
 /// The body is the file itself; it is recognised by its content. Every slice is kept. The same bytes again answer the stored
-/// trace, and what the sender says then holds. A file that breaks off is read as far as it goes; the report says so.
+/// trace, and what the sender says then holds. The token of the run that `run` names lets a trace in too. A file that breaks off is read as far as it goes; the report says so.
 #[utoipa::path(
     post, path = "/api/v1/traces", tag = "traces", params(SendOptions),
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
@@ -119,18 +123,23 @@ struct Reading {
 pub(crate) async fn upload(
     State(app): Shared,
     options: Result<Query<SendOptions>, QueryRejection>,
-    body: Body,
+    actor: Actor,
+    request: Request,
 ) -> Result<Answer<UploadedTrace>, ApiError> {
     let Query(options) = options?;
+    let named_run = options.run.as_deref().and_then(label::clean);
+    let by_run = by_run_token(&app, &actor, named_run.as_deref(), request.headers()).await?;
     let unit = match options.unit.as_deref() {
         None | Some("" | "us") => TimeUnit::Microseconds,
         Some("ms") => TimeUnit::Milliseconds,
         Some("ns") => TimeUnit::Nanoseconds,
         Some(other) => return Err(ApiError::Malformed(format!("unit: {other:?} is none of us, ms and ns"))),
     };
-    let run = options.run.as_deref().and_then(label::clean);
+    let run = named_run;
     let asked = planner_of(options.planner.as_deref())?;
-    let (scenario, planner) = match (options.scenario.as_deref().filter(|scenario| !scenario.is_empty()), &run) {
+    // The token of a run says nothing of other things.
+    let scenario = options.scenario.as_deref().filter(|scenario| !scenario.is_empty() && by_run.is_none());
+    let (scenario, planner) = match (scenario, &run) {
         (Some(scenario), _) => (Some(find(&app, scenario).await?.id), asked),
         // What a run is held against, its traces are, too; the run may be one that nobody opened here.
         (None, Some(run)) => match app.store.reader().run(run, app.clock.now()).await {
@@ -144,9 +153,16 @@ pub(crate) async fn upload(
         return Err(ApiError::Malformed(format!("stage: the largest pipeline stage is {}", MOST_NUMBER - 1)));
     }
     let reading = Reading { unit, stage: options.stage };
-    let received = receive(&app, body, reading).await?;
+    let sharer = Sharer::of(request.extensions());
+    let received = receive(&app, &sharer, request.into_body(), reading).await?;
     let id = received.id.clone();
-    let is_new = !app.store.writer().send_trace_again(&id, &sent).await?;
+    let is_new = if let (Some(token), Some(run)) = (&by_run, &sent.run) {
+        // It may have ended while the body came. A trace that is there stays as it is.
+        admit(&app, run, token).await?;
+        app.store.reader().trace(&id).await.is_err()
+    } else {
+        !app.store.writer().send_trace_again(&id, &sent).await?
+    };
     if is_new {
         // Before it is read, which takes long; how much is stored of it is known then.
         app.store.reader().has_room().await?;
@@ -165,14 +181,30 @@ struct Received {
     place: Place,
 }
 
+/// The hash of the token of a run that a trace comes with, where no other lets it in. Refuses one that is not good for the run.
+async fn by_run_token(
+    app: &App,
+    actor: &Actor,
+    run: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Option<[u8; 32]>, ApiError> {
+    if !actor.is_run_token() {
+        return Ok(None);
+    }
+    authorise(app, run.ok_or(ApiError::Unauthorised)?, headers).await
+}
+
 /// Takes a body as it comes, into a file that goes with its last reader.
-async fn receive(app: &App, body: Body, reading: Reading) -> Result<Received, ApiError> {
+///
+/// A large one takes a place when its first MiB is there, and a small one when all of it is, so that whoever sends a byte now and then
+/// keeps nobody waiting.
+async fn receive(app: &App, sharer: &Sharer, body: Body, reading: Reading) -> Result<Received, ApiError> {
     let limits = &app.traces.limits;
     let fault = |error: &std::io::Error| match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ApiError::DiskFull,
         _ => ApiError::Fault(format!("a file on its way cannot be written: {error}")),
     };
-    let place = app.traces.place().await?;
+    let mut place = None;
     let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
     let mut file = tokio::fs::File::from_std(file);
     let mut hash = TraceHash::new(reading.unit, reading.stage);
@@ -181,6 +213,9 @@ async fn receive(app: &App, body: Body, reading: Reading) -> Result<Received, Ap
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| ApiError::BrokenBody(error.to_string()))?;
         bytes += chunk.len() as u64;
+        if bytes > BEFORE_PLACE as u64 && place.is_none() {
+            place = Some(app.traces.place(sharer).await?);
+        }
         if bytes > limits.upload_mib << 20 {
             return Err(ApiError::TraceTooLarge(limits.upload_mib));
         }
@@ -188,6 +223,10 @@ async fn receive(app: &App, body: Body, reading: Reading) -> Result<Received, Ap
         file.write_all(&chunk).await.map_err(|error| fault(&error))?;
     }
     file.flush().await.map_err(|error| fault(&error))?;
+    let place = match place {
+        Some(place) => place,
+        None => app.traces.place(sharer).await?,
+    };
     Ok(Received { file: file.into_std().await, bytes, id: hash.id(), place })
 }
 

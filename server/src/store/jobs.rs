@@ -79,9 +79,11 @@ impl Writer {
 impl Reader {
     /// Jobs that are not over, oldest first.
     pub async fn left_jobs(&self) -> Result<Vec<LeftJob>, StoreError> {
-        let jobs = sqlx::query_as("SELECT id, scenario_id, attempts FROM job WHERE failure IS NULL ORDER BY created_at_ms, rowid")
-            .fetch_all(self.pool())
-            .await?;
+        let jobs = sqlx::query_as(
+            "SELECT id, scenario_id, attempts FROM job WHERE failure IS NULL ORDER BY created_at_ms, rowid",
+        )
+        .fetch_all(self.pool())
+        .await?;
         Ok(jobs)
     }
 

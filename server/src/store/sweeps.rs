@@ -183,11 +183,11 @@ impl Writer {
                  points_given_up = CASE WHEN wanted_at_ms IS NULL THEN 0 ELSE points_given_up END
              WHERE id = ?2 AND deleted_at_ms IS NULL",
         )
-            .bind(since.map(Timestamp::as_millisecond))
-            .bind(id)
-            .execute(&mut *write)
-            .await?
-            .rows_affected();
+        .bind(since.map(Timestamp::as_millisecond))
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
         if changed != 1 {
             return Err(SWEEP.missed(id));
         }

@@ -12,6 +12,10 @@ use crate::clock::rfc3339;
 
 /// Sessions that are good at once; beyond it the oldest ends.
 const MOST_SESSIONS: i64 = 10_000;
+/// Sessions of a named token that are good at once: the browsers of one person.
+const MOST_OF_TOKEN: i64 = 20;
+/// Sessions of the server's token that are good at once: a whole team may use it.
+const MOST_OF_SERVER: i64 = 1_000;
 /// How precisely the last use of a token is noted, in ms: 10 min.
 const USE_PRECISION_MS: i64 = 600_000;
 
@@ -111,17 +115,20 @@ impl Reader {
 }
 
 impl Writer {
-    /// Stores a token; false where there is one of that name, revoked or not.
+    /// Stores a token; false where there is one of that name, revoked or not. Upper and lower case are the same.
     pub async fn add_token(&self, name: &str, role: Role, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
         let mut write = self.begin().await?;
-        let added = sqlx::query("INSERT OR IGNORE INTO token (hash, name, role, created_at_ms) VALUES (?, ?, ?, ?)")
-            .bind(&hash[..])
-            .bind(name)
-            .bind(role.id())
-            .bind(now.as_millisecond())
-            .execute(&mut *write)
-            .await?
-            .rows_affected();
+        let added = sqlx::query(
+            "INSERT OR IGNORE INTO token (hash, name, role, created_at_ms) SELECT ?1, ?2, ?3, ?4
+             WHERE NOT EXISTS (SELECT 1 FROM token WHERE name = ?2 COLLATE NOCASE)",
+        )
+        .bind(&hash[..])
+        .bind(name)
+        .bind(role.id())
+        .bind(now.as_millisecond())
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
         write.commit().await?;
         Ok(added == 1)
     }
@@ -170,6 +177,17 @@ impl Writer {
             .bind(session.expires_at.as_millisecond())
             .execute(&mut *write)
             .await?;
+        let most = if session.token_name.is_some() { MOST_OF_TOKEN } else { MOST_OF_SERVER };
+        sqlx::query(
+            "DELETE FROM session WHERE hash IN (
+                 SELECT hash FROM session WHERE token_name IS ?1 ORDER BY hash = ?2 DESC, created_at_ms DESC LIMIT -1 OFFSET ?3
+             )",
+        )
+        .bind(session.token_name.as_deref())
+        .bind(&session.hash[..])
+        .bind(most)
+        .execute(&mut *write)
+        .await?;
         sqlx::query(
             "DELETE FROM session WHERE hash IN (SELECT hash FROM session ORDER BY expires_at_ms DESC LIMIT -1 OFFSET ?)",
         )
@@ -204,6 +222,37 @@ mod tests {
 
     fn session(hash: u8, token: Option<&str>, expires: i64) -> NewSession {
         NewSession { hash: [hash; 32], token_name: token.map(str::to_owned), expires_at: at(expires) }
+    }
+
+    #[tokio::test]
+    async fn a_named_token_keeps_its_newest_twenty_sessions() {
+        let (_folder, store) = store().await;
+        let (reader, writer) = (store.reader(), store.writer());
+        assert!(writer.add_token("ada", Role::Editor, &[1; 32], at(0)).await.unwrap());
+        for number in 0..25_u8 {
+            let opened = at(1_000 + i64::from(number / 2));
+            writer.open_session(&session(number, Some("ada"), 900_000), opened).await.unwrap();
+            writer.open_session(&session(100 + number, None, 900_000), opened).await.unwrap();
+            let newest = reader.session_holder(&[number; 32], opened).await.unwrap();
+            assert!(newest.is_some(), "the one that was opened is good");
+        }
+        let mut good = 0;
+        for number in 0..25_u8 {
+            good += usize::from(reader.session_holder(&[number; 32], at(2_000)).await.unwrap().is_some());
+            assert!(reader.is_server_session(&[100 + number; 32], at(2_000)).await.unwrap());
+        }
+        assert_eq!(good, 20);
+        assert_eq!(reader.session_holder(&[0; 32], at(2_000)).await.unwrap(), None, "the oldest ended");
+    }
+
+    #[tokio::test]
+    async fn names_that_differ_in_case_alone_are_one() {
+        let (_folder, store) = store().await;
+        assert!(store.writer().add_token("Ada", Role::Editor, &[1; 32], at(0)).await.unwrap());
+        for name in ["ada", "ADA", "Ada"] {
+            assert!(!store.writer().add_token(name, Role::Admin, &[2; 32], at(0)).await.unwrap(), "{name}");
+        }
+        assert!(store.writer().add_token("ada-2", Role::Admin, &[2; 32], at(0)).await.unwrap());
     }
 
     #[tokio::test]

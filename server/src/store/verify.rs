@@ -2,6 +2,7 @@
 
 mod contents;
 mod hashes;
+mod schema;
 
 use std::fmt;
 use std::path::Path;
@@ -119,5 +120,8 @@ async fn migrations(connection: &mut SqliteConnection, verdict: &mut Verdict) ->
         verdict.fault(format!("migration {version}"), wrong);
     }
     verdict.is_older = count < MIGRATIONS.iter().count();
+    if !verdict.is_older && verdict.faults.is_empty() {
+        schema::verify(connection, verdict).await?;
+    }
     Ok(())
 }

@@ -116,7 +116,7 @@ fn round(folder: &Path, acknowledged: &mut Acknowledged, numbers: &AtomicU32, li
 #[test]
 fn nothing_acknowledged_is_lost_when_servers_are_killed_under_load() {
     let rounds: u32 =
-        std::env::var("PLANSCOPE_CRASHES").ok().map_or(4, |rounds| rounds.parse().expect("a number of rounds"));
+        std::env::var("PLANSCOPE_CRASHES").ok().map_or(8, |rounds| rounds.parse().expect("a number of rounds"));
     let numbers = AtomicU32::new(0);
     let (mut folder, mut acknowledged) = (tempfile::tempdir().unwrap(), Acknowledged::default());
     let (mut things, mut bytes) = (0, 0);

@@ -2,9 +2,15 @@
 
 mod backups;
 mod crashes;
+#[cfg(target_os = "linux")]
+mod faults;
 mod files;
 mod lengths;
+#[cfg(target_os = "linux")]
+mod memory;
 mod process;
+#[cfg(target_os = "linux")]
+mod raw;
 mod restarts;
 mod room;
 mod sweeps;

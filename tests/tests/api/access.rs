@@ -1,5 +1,7 @@
 //! Who may ask: hosts, origins, tokens, and what browsers are told.
 
+mod ended;
+mod record;
 mod roles;
 mod sessions;
 

@@ -165,3 +165,15 @@ async fn a_new_database_and_its_journal_are_for_their_owner_alone() {
         assert_eq!(mode, 0o600, "{name}: {mode:o}");
     }
 }
+
+/// A database that is emptied in place has to be restored: to be told so by 503, not by 500.
+#[tokio::test]
+async fn a_database_that_was_emptied_in_place_is_told_by_health() {
+    let house = House::open().await;
+    house.store(&house::scenario()).await;
+    assert_eq!(house.get("/api/v1/health").await.status, 200);
+    fs::OpenOptions::new().write(true).open(house.path("planscope.db")).unwrap().set_len(0).unwrap();
+    let problem = house.get("/api/v1/health").await.problem();
+    assert_eq!((problem.status, &*problem.kind), (503, "/problems/database-gone"), "{problem:?}");
+    assert!(problem.detail.contains("was emptied") && problem.detail.contains("restore a backup"), "{problem:?}");
+}

@@ -1,8 +1,6 @@
 //! Whole files: read in turn, and taken only where there is room for them.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -10,6 +8,7 @@ use futures::{StreamExt, stream};
 use harness::{House, Settings};
 use server::arrival::BodyLimits;
 use server::imports::ImportLimits;
+use server::shares::Sharer;
 use server::traces::TraceLimits;
 
 const LOG: &str = include_str!("runs/train.log");
@@ -41,41 +40,31 @@ async fn files_are_read_in_turn() {
     }
 }
 
-/// A body that says when it is read.
-fn body(file: &'static str, taken: &Arc<AtomicBool>) -> Body {
-    let taken = Arc::clone(taken);
-    Body::from_stream(stream::once(async move {
-        taken.store(true, Ordering::Relaxed);
-        Ok::<_, io::Error>(Bytes::from_static(file.as_bytes()))
-    }))
-}
-
 /// A body that is not over.
 fn unfinished(file: Vec<u8>) -> Body {
     Body::from_stream(stream::once(async { Ok::<_, io::Error>(Bytes::from(file)) }).chain(stream::pending()))
 }
 
-/// Finding 6 of the attack: files that drip hold the room of all others. They have what came of them, and documents have a
-/// quarter of the room beside them.
+/// Finding 6 of the attack: files that drip hold the room of all others. They have what came of them, of one sender half of the room
+/// together, and small documents have room beside them.
 #[tokio::test]
 async fn files_have_the_room_of_the_bytes_that_came() {
     let patience = Duration::from_millis(50);
-    let body_limits = BodyLimits { held_bytes: 64 << 10, patience, ..BodyLimits::default() };
+    let body_limits = BodyLimits { held_bytes: 64 << 10, patience, small_bytes: 1, ..BodyLimits::default() };
     let house = House::with(Settings { body_limits, ..Settings::default() }).await;
     // One byte of a file that may have 256 MiB.
     let mut first = Box::pin(house.post(api::path::RUN_IMPORT, unfinished(vec![b'5'])));
     assert!(futures::poll!(first.as_mut()).is_pending());
     assert_eq!(house.app.bodies.held_bytes(), 1 << 10);
-    let rest = unfinished(b"5\n".repeat(47 << 9));
+    let rest = unfinished(b"5\n".repeat(32 << 9));
     let mut second = Box::pin(house.post(api::path::DATASETS, rest));
     assert!(futures::poll!(second.as_mut()).is_pending());
-    assert_eq!(house.app.bodies.held_bytes(), 48 << 10);
+    assert_eq!(house.app.bodies.held_bytes(), 33 << 10);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
         let refused = house.post(path, file).await;
         assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"), "{path}");
         assert_eq!(refused.problem().kind, "/problems/bodies-full", "{path}");
     }
-    house.store(&harness::house::scenario()).await;
     drop((first, second));
     assert_eq!(house.app.bodies.held_bytes(), 0);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
@@ -101,20 +90,46 @@ async fn a_body_that_falls_silent_is_ended() {
     }
 }
 
-/// Traces come into files: twenty of the largest at once would fill the disk that the database is on.
+/// Traces come into files: twenty of the largest at once would fill the disk that the database is on. A sender has two places of three.
 #[tokio::test]
-async fn two_traces_are_on_their_way_at_once() {
+async fn few_traces_are_on_their_way_at_once() {
     let trace_limits = |limits: &mut TraceLimits| limits.patience = Duration::from_millis(50);
     let house = House::with(Settings { trace_limits, ..Settings::default() }).await;
-    let file = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
-    let first = house.app.traces.place().await.unwrap();
-    let second = house.app.traces.place().await.unwrap();
-    let taken = Arc::new(AtomicBool::new(false));
-    let refused = house.post(api::path::TRACES, body(file, &taken)).await;
+    let sharer = |last: u8| Sharer::new([10, 0, 0, last].into(), None);
+    let first = house.app.traces.place(&sharer(1)).await.unwrap();
+    let second = house.app.traces.place(&sharer(1)).await.unwrap();
+    assert!(house.app.traces.place(&sharer(1)).await.is_err());
+    assert_eq!(house.post(api::path::TRACES, TRACE).await.status, 201, "another sender has a place");
+    let third = house.app.traces.place(&sharer(2)).await.unwrap();
+    let refused = house.post(api::path::TRACES, OTHER_TRACE).await;
     assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"));
     assert_eq!(refused.problem().kind, "/problems/imports-full");
-    assert!(!taken.load(Ordering::Relaxed));
     drop(first);
-    assert_eq!(house.post(api::path::TRACES, body(file, &taken)).await.status, 201);
-    drop(second);
+    assert_eq!(house.post(api::path::TRACES, OTHER_TRACE).await.status, 201);
+    drop((second, third));
+}
+
+const TRACE: &str = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+const OTHER_TRACE: &str = r#"[{"ph":"X","name":"b","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+
+/// Finding N4 of the attack: two connections that send a byte now and then hold both places, so that the traces of others wait for half a
+/// minute.
+#[tokio::test]
+async fn a_trace_that_drips_holds_no_place() {
+    let trace_limits = |limits: &mut TraceLimits| {
+        limits.patience = Duration::from_millis(50);
+        limits.on_their_way = 1;
+    };
+    let house = House::with(Settings { trace_limits, ..Settings::default() }).await;
+    let mut drips: Vec<_> = [1, 100, 1 << 20].map(|bytes| unfinished(vec![b' '; bytes])).into();
+    let mut drips: Vec<_> = drips.drain(..).map(|body| Box::pin(house.post(api::path::TRACES, body))).collect();
+    for drip in &mut drips {
+        // Long enough for what is there to be written.
+        assert!(tokio::time::timeout(Duration::from_millis(100), drip.as_mut()).await.is_err());
+    }
+    assert_eq!(house.post(api::path::TRACES, TRACE).await.status, 201);
+    // Behind its first MiB a trace has a place.
+    let mut large = Box::pin(house.post(api::path::TRACES, unfinished(vec![b' '; (1 << 20) + 1])));
+    assert!(tokio::time::timeout(Duration::from_millis(500), large.as_mut()).await.is_err());
+    assert_eq!(house.post(api::path::TRACES, OTHER_TRACE).await.status, 503);
 }

@@ -118,7 +118,7 @@ async fn an_unclear_column_is_a_problem_with_candidates() {
 }
 
 /// A tokenizer with one token per word.
-fn tokenizer() -> String {
+pub(crate) fn tokenizer() -> String {
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
         "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,

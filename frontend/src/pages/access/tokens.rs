@@ -141,8 +141,8 @@ fn MakeToken(made: Callback<()>) -> impl IntoView {
                     data-testid="token-name"
                     maxlength="60"
                     required
-                    pattern="[A-Za-z0-9._@\\-]+"
-                    title="Letters, digits, and any of - _ . @"
+                    pattern="[A-Za-z0-9._\\-]+"
+                    title="Letters, digits, and any of - _ ."
                     prop:value=move || name.get()
                     on:input=move |event| name.set(event_target_value(&event))
                 />

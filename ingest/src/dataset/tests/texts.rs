@@ -181,6 +181,11 @@ fn a_tokenizer_counts_exactly() {
     for broken in ["", "{}", "[1, 2]", "{\"model\": {\"type\": \"BPE\"}}"] {
         assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
     }
+    // The crate panicked where the file ends or breaks within its decoder.
+    for decoder in [r#"{"type" "#, r#"{"type": "ByteLevel"#, "nul"] {
+        let broken = WORDS.replace(r#""decoder": null"#, &format!(r#""decoder": {decoder}"#));
+        assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
+    }
 }
 
 /// Columns of text are measured in tables too, and rows without text are left out.

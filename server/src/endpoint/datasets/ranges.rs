@@ -7,6 +7,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, Query, Request, State};
+use futures::StreamExt;
 use ingest::dataset::parquet::{Footer, Sparse, import_from};
 
 use super::uploads::{LARGEST_UPLOAD, Read, UploadOptions, blocking, guarded, pass_on};
@@ -14,7 +15,8 @@ use crate::app::{App, Shared};
 use crate::arrival::Room;
 use crate::error::ApiError;
 use crate::imports::ranges::{COLUMN_BUDGET, RangesError, receive};
-use crate::imports::{BodyReader, Choice};
+use crate::imports::{BEFORE_PLACE, BodyReader, Choice};
+use crate::shares::Sharer;
 
 /// Byte ranges of a Parquet file that are needed to read its lengths.
 ///
@@ -63,8 +65,15 @@ pub(super) async fn import(
 ) -> Result<Read, ApiError> {
     let length = length.ok_or_else(length_missing)?;
     let room = Room::of(request.extensions());
-    let turn = app.imports.stream().await?;
-    let (sender, mut reader) = BodyReader::new(Bytes::new());
+    let sharer = Sharer::of(request.extensions());
+    let mut body = request.into_body().into_data_stream();
+    let mut first = Vec::new();
+    while first.len() < BEFORE_PLACE {
+        let Some(piece) = body.next().await else { break };
+        first.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
+    }
+    let turn = app.imports.stream(&sharer).await?;
+    let (sender, mut reader) = BodyReader::new(Bytes::from(first));
     let work = guarded(move || {
         let parts = receive(&mut reader, length).map_err(|error| match error {
             RangesError::Malformed(detail) => ApiError::MalformedRanges(detail),
@@ -74,7 +83,6 @@ pub(super) async fn import(
         drop(room);
         (read, turn)
     });
-    let body = request.into_body().into_data_stream();
     let (read, sent) = tokio::join!(work, pass_on(body, sender));
     sent?;
     read

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use api::dataset::TokenizerSummary;
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
+use axum::{Extension, Json};
 use ingest::dataset::{ImportError, Tokenizer};
 
 use super::uploads::{LARGEST_UPLOAD, blocking};
+use crate::access::Made;
 use crate::app::Shared;
 use crate::arrival::Room;
 use crate::error::ApiError;
@@ -28,7 +29,10 @@ const EXAMPLE: &str = "The quick brown fox jumps over the lazy dog.";
         (status = 503, description = "Other files are being read; try again after a while"),
     )
 )]
-pub(crate) async fn hold(State(app): Shared, request: Request) -> Result<Json<TokenizerSummary>, ApiError> {
+pub(crate) async fn hold(
+    State(app): Shared,
+    request: Request,
+) -> Result<(Extension<Made>, Json<TokenizerSummary>), ApiError> {
     let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let file = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
@@ -42,5 +46,6 @@ pub(crate) async fn hold(State(app): Shared, request: Request) -> Result<Json<To
         let id = previews.hold_tokenizer(&file, Arc::new(tokenizer));
         Ok::<_, ApiError>(TokenizerSummary { id, example_tokens })
     });
-    Ok(Json(held.await??))
+    let summary = held.await??;
+    Ok((Extension(Made(summary.id.clone())), Json(summary)))
 }

@@ -20,6 +20,7 @@ use crate::arrival::Room;
 use crate::error::ApiError;
 use crate::imports::{BodyReader, BodySender, Choice, Prepared};
 use crate::label;
+use crate::shares::Sharer;
 
 /// Largest file that is held in memory, in MiB. Line formats and parts of Parquet files are read as they come and can be larger.
 pub(crate) const LARGEST_UPLOAD: usize = 64;
@@ -142,6 +143,7 @@ pub(super) type Read = (Imported, crate::imports::Turn);
 /// Reads a body: whole if it is small, else as it comes.
 async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read, ApiError> {
     let room = Room::of(request.extensions());
+    let sharer = Sharer::of(request.extensions());
     let mut body = request.into_body().into_data_stream();
     let mut held = Vec::new();
     while held.len() <= LARGEST_BYTES {
@@ -161,7 +163,7 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
     if let Some(room) = &room {
         room.hand_on();
     }
-    let turn = app.imports.stream().await?;
+    let turn = app.imports.stream(&sharer).await?;
     let (sender, mut reader) = BodyReader::new(Bytes::new());
     let work = guarded(move || {
         let read = stream(&held, &mut reader, &choice);

@@ -179,7 +179,7 @@ pub(crate) async fn finish(
 
 /// Lets whoever has the server's token or one of the run's, and answers the hash of the latter. Whether there is such a run is said to
 /// those alone.
-async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
+pub(crate) async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
     if app.access.may_write_logs(app, headers).await? {
         return Ok(None);
     }
@@ -189,7 +189,7 @@ async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[
 }
 
 /// Refuses a token that is not good for the run, or is no longer.
-async fn admit(app: &App, run: &str, token: &[u8; 32]) -> Result<(), ApiError> {
+pub(crate) async fn admit(app: &App, run: &str, token: &[u8; 32]) -> Result<(), ApiError> {
     if app.store.reader().run_admits(run, token).await? { Ok(()) } else { Err(ApiError::WrongRunToken) }
 }
 

@@ -34,6 +34,7 @@ async fn roles_say_what_a_token_may_do() {
     for (method, path, body, expected) in [
         ("GET", api::path::SCENARIOS, Value::Null, [200, 200, 200]),
         ("GET", api::path::SESSION, Value::Null, [200, 200, 200]),
+        ("POST", api::path::TOKENIZERS, Value::Null, [403, 422, 422]),
         ("POST", api::path::SCENARIO_IDENTITY, house::scenario(), [200, 200, 200]),
         ("PUT", api::path::SCENARIOS, house::scenario(), [403, 201, 200]),
         ("DELETE", "/api/v1/datasets/nothing", Value::Null, [403, 404, 404]),

@@ -130,3 +130,18 @@ async fn many_guesses_at_once_are_not_looked_at() {
     assert_eq!(refused.problem().kind, "/problems/wrong-tokens");
     assert_eq!(refused.header("retry-after"), "5");
 }
+
+/// Finding N10 of the attack: a link on a foreign page logs whoever follows it in under the name of its author.
+#[tokio::test]
+async fn a_link_of_another_site_logs_nobody_in() {
+    let house = house().await;
+    for (site, status) in [("cross-site", 403), ("same-site", 403), ("none", 303), ("same-origin", 303)] {
+        let request = Request::get(format!("/?token={TOKEN}")).header("sec-fetch-site", site);
+        let request = request.header("sec-fetch-mode", "navigate").header("sec-fetch-dest", "document");
+        let reply = house.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(reply.status, status, "{site}");
+        if status == 403 {
+            assert_eq!(reply.problem().kind, "/problems/foreign-origin");
+        }
+    }
+}

@@ -3,8 +3,7 @@
 //! Nothing is lost, nothing hangs, nobody gets in, and the message names the place and the remedy. Whoever finds another bad input
 //! adds a row and its test; whoever renames a test finds it here.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use super::known::tests;
 
 /// Number, input, tests: names of functions in Rust, titles of the browser's.
 const ROWS: &[(u32, &str, &[&str])] = &[
@@ -239,55 +238,9 @@ const ROWS: &[(u32, &str, &[&str])] = &[
     (88, "guessed tokens", &["wrong_tokens_are_slowed_down", "many_guesses_at_once_are_not_looked_at"]),
 ];
 
-fn root() -> PathBuf {
-    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
-    Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned()
-}
-
-/// Texts of our own files with that ending, by path.
-fn sources(folder: &Path, ending: &str, found: &mut Vec<(PathBuf, String)>) {
-    const FOREIGN: [&str; 3] = ["target", "node_modules", ".git"];
-    for entry in std::fs::read_dir(folder).expect("a folder of the checkout") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !FOREIGN.contains(&name.as_str()) {
-            sources(&path, ending, found);
-        } else if path.is_file() && name.ends_with(ending) {
-            let text = std::fs::read_to_string(&path).expect("a text");
-            found.push((path, text));
-        }
-    }
-}
-
-/// Functions that are tests: those that follow an attribute that says so.
-fn tests_of(text: &str, names: &mut BTreeSet<String>) {
-    let mut is_test = false;
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            is_test = true;
-        } else if let Some((_, rest)) = line.split_once("fn ").filter(|_| !line.starts_with("//")) {
-            let name = rest.split(['(', '<']).next().unwrap_or_default();
-            if is_test {
-                names.insert(name.to_owned());
-            }
-            is_test = false;
-        }
-    }
-}
-
 #[test]
 fn every_bad_input_has_its_tests() {
-    let (mut rust, mut browser) = (Vec::new(), Vec::new());
-    sources(&root(), ".rs", &mut rust);
-    sources(&root().join("tests/e2e"), ".mjs", &mut browser);
-    let mut names = BTreeSet::new();
-    for (_, text) in &rust {
-        tests_of(text, &mut names);
-    }
-    for (_, text) in &browser {
-        let titles = text.lines().filter_map(|line| line.strip_prefix("test(\"")?.split('"').next());
-        names.extend(titles.map(str::to_owned));
-    }
+    let names = tests();
     let mut missing = Vec::new();
     for ((number, input, tests), expected) in ROWS.iter().zip(1..) {
         assert_eq!(*number, expected, "rows stand in their order");

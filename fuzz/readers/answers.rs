@@ -1,0 +1,16 @@
+//! What the browser takes apart: timelines, overviews, answers to what-ifs and views of traces.
+
+use api::timeline::{self, overview};
+use api::trace;
+use api::what_if;
+
+/// Reads one input.
+pub fn read(bytes: &[u8]) {
+    if let Ok(read) = timeline::decode(bytes) {
+        let written = timeline::encode(&read);
+        assert_eq!(timeline::decode(&written).map(|again| timeline::encode(&again)), Ok(written));
+    }
+    drop(overview::decode(bytes));
+    drop(what_if::decode(bytes).map(|answer| answer.outcome.read()));
+    drop(trace::decode(bytes));
+}

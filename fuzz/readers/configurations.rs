@@ -1,0 +1,13 @@
+//! Tables of configurations, estimated as `planscope estimate` does.
+
+use ingest::configurations;
+use planner::estimate::estimate;
+
+/// Reads one input.
+pub fn read(bytes: &[u8]) {
+    if let Ok(table) = configurations::read(bytes) {
+        let mut answer = Vec::new();
+        let summary = configurations::write(&table, estimate, &mut answer).expect("memory takes every byte");
+        assert_eq!(summary.rows, table.rows().count() as u64);
+    }
+}

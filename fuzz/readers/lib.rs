@@ -1,0 +1,45 @@
+//! What each fuzz target does with an input. `tests/tests/fuzz` compiles this file too and calls the same functions.
+
+pub mod answers;
+pub mod configurations;
+pub mod dataset;
+pub mod dataset_stream;
+pub mod job_config;
+pub mod link;
+pub mod log;
+pub mod log_in_pieces;
+pub mod log_setup;
+pub mod log_table;
+pub mod profile;
+pub mod question;
+pub mod scenario;
+pub mod schedule_csv;
+pub mod sweep;
+pub mod tensorboard;
+pub mod tokenizer;
+pub mod trace;
+
+/// What a target does with an input.
+pub type Read = fn(&[u8]);
+
+/// Every reader by the name of its target and of its folder of seeds.
+pub const ALL: [(&str, Read); 18] = [
+    ("answers", answers::read),
+    ("configurations", configurations::read),
+    ("dataset", dataset::read),
+    ("dataset_stream", dataset_stream::read),
+    ("job_config", job_config::read),
+    ("link", link::read),
+    ("log", log::read),
+    ("log_in_pieces", log_in_pieces::read),
+    ("log_setup", log_setup::read),
+    ("log_table", log_table::read),
+    ("profile", profile::read),
+    ("question", question::read),
+    ("scenario", scenario::read),
+    ("schedule_csv", schedule_csv::read),
+    ("sweep", sweep::read),
+    ("tensorboard", tensorboard::read),
+    ("tokenizer", tokenizer::read),
+    ("trace", trace::read),
+];

@@ -1,0 +1,87 @@
+//! Whether the tables are those that the migrations make.
+//!
+//! SQLite lets a program rewrite the text of a table (`writable_schema`), for example without a constraint, and calls the result sound.
+
+use std::collections::BTreeMap;
+
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnection;
+
+use super::Verdict;
+use crate::store::{MIGRATIONS, StoreError};
+
+/// Texts of tables, indices, triggers and views, by kind and name.
+type Schema = BTreeMap<(String, String), (String, Option<String>)>;
+
+/// Compares the schema with that of a database that the migrations make anew.
+pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<(), StoreError> {
+    let mut expected = expected().await?;
+    for ((kind, name), found) in schema(connection).await? {
+        let place = format!("{kind} {name}");
+        match expected.remove(&(kind, name)) {
+            None => verdict.fault(place, "the migrations make no such thing"),
+            Some(made) if made != found => {
+                verdict.fault(place, "its text in the schema is not the one that the migrations make");
+            }
+            Some(_) => {}
+        }
+    }
+    for (kind, name) in expected.into_keys() {
+        verdict.fault(format!("{kind} {name}"), "it is missing");
+    }
+    Ok(())
+}
+
+async fn expected() -> Result<Schema, StoreError> {
+    let mut fresh = SqliteConnection::connect("sqlite::memory:").await?;
+    MIGRATIONS.run(&mut fresh).await?;
+    let made = schema(&mut fresh).await?;
+    fresh.close().await?;
+    Ok(made)
+}
+
+/// Without the tables that SQLite and sqlx keep for themselves.
+async fn schema(connection: &mut SqliteConnection) -> Result<Schema, StoreError> {
+    let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema
+         WHERE tbl_name <> '_sqlx_migrations' AND name NOT GLOB 'sqlite_stat*' AND name <> 'sqlite_sequence'",
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|(kind, name, table, sql)| ((kind, name), (table, sql))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verify;
+    use crate::store::Store;
+
+    /// Finding N7 of the attack.
+    #[tokio::test]
+    async fn a_schema_that_was_rewritten_is_found() {
+        for (change, places) in [
+            ("SELECT 1", &[][..]),
+            (
+                "PRAGMA writable_schema = ON;
+                 UPDATE sqlite_schema SET sql = replace(sql, 'CHECK (length(hash) = 32)', '') WHERE name = 'token'",
+                &["table token"],
+            ),
+            ("CREATE TABLE extra (a)", &["table extra"]),
+            ("CREATE TRIGGER late AFTER INSERT ON audit BEGIN DELETE FROM audit; END", &["trigger late"]),
+            ("DROP TABLE audit", &["table audit"]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.db");
+            let store = Store::open(&path).await.unwrap();
+            let mut write = store.writer().begin().await.unwrap();
+            // A setting of the connection, which holds within a transaction too.
+            sqlx::raw_sql(change).execute(&mut *write).await.unwrap();
+            write.commit().await.unwrap();
+            store.close().await;
+            let faults = verify(&path).await.unwrap().faults;
+            let found: Vec<&str> = faults.iter().map(|fault| fault.place.as_str()).collect();
+            assert!(places.iter().all(|place| found.contains(place)), "{change}: {faults:?}");
+            assert_eq!(found.is_empty(), places.is_empty(), "{change}: {faults:?}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Requests byte by byte, for those that no client makes.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use super::process::PATIENCE;
+
+/// A connection to a server.
+pub(crate) fn connected(origin: &str) -> TcpStream {
+    let stream = TcpStream::connect(origin.trim_start_matches("http://")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The head of a request with a body of so many bytes.
+pub(crate) fn head(method: &str, path: &str, bytes: usize) -> String {
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {bytes}\r\n\r\n")
+}
+
+/// Sends bytes and gives the status. The server may refuse a body before its end.
+pub(crate) fn sends(origin: &str, method: &str, path: &str, body: &[u8]) -> u16 {
+    let mut stream = connected(origin);
+    stream.write_all(head(method, path, body.len()).as_bytes()).unwrap();
+    drop(stream.write_all(body));
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap_or_else(|error| panic!("{method} {path}: no answer: {error}"));
+    let status = std::str::from_utf8(&answer[9..]).ok().and_then(|status| status.parse().ok());
+    status.unwrap_or_else(|| panic!("{method} {path}: {answer:?}"))
+}

