@@ -29,12 +29,14 @@ pub(crate) fn unpack(bytes: &[u8], budget: usize) -> Result<Cow<'_, [u8]>, GzipE
     if !bytes.starts_with(MAGIC) {
         return Ok(Cow::Borrowed(bytes));
     }
-    let mut unpacked = Vec::new();
-    let mut decoder = MultiGzDecoder::new(bytes).take(budget as u64 + 1);
-    let outcome = decoder.read_to_end(&mut unpacked);
-    if unpacked.len() > budget {
+    // Counted first: a buffer that grows takes three times the memory of its last size.
+    let stream = || MultiGzDecoder::new(bytes).take(budget as u64 + 1);
+    let size = count(&mut stream());
+    if size > budget {
         return Err(GzipError::TooLarge);
     }
+    let mut unpacked = Vec::with_capacity(size);
+    let outcome = stream().read_to_end(&mut unpacked);
     if unpacked.starts_with(MAGIC) {
         return Err(GzipError::Nested);
     }
@@ -42,6 +44,16 @@ pub(crate) fn unpack(bytes: &[u8], budget: usize) -> Result<Cow<'_, [u8]>, GzipE
         Ok(_) => Ok(Cow::Owned(unpacked)),
         Err(error) => Err(GzipError::Broken { unpacked, detail: error.to_string() }),
     }
+}
+
+/// Bytes up to the end or the first error.
+fn count(stream: &mut impl Read) -> usize {
+    let mut block = vec![0; 64 << 10];
+    let mut size = 0;
+    while let Ok(read @ 1..) = stream.read(&mut block) {
+        size += read;
+    }
+    size
 }
 
 #[cfg(test)]

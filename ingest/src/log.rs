@@ -95,7 +95,7 @@ impl Default for Limits {
             name_chars: 200,
             torn_lines: 100,
             torn_chars: 500,
-            file_bytes: 512 << 20,
+            file_bytes: 256 << 20,
             record_bytes: 16 << 20,
             points: 1_000_000,
         }

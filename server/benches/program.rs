@@ -41,6 +41,7 @@ impl Server {
     }
 
     /// A new run.
+    #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn opens_run(&self) -> CreatedRun {
         let request = ureq::post(format!("{}{}", self.origin(), path::RUNS)).header("Content-Type", "application/json");
         let text = request.send("{}").and_then(|mut answer| answer.body_mut().read_to_string()).expect("a run");
@@ -48,6 +49,7 @@ impl Server {
     }
 
     /// Points of a run.
+    #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn points(&self, run: &str) -> u64 {
         let answer = ureq::get(format!("{}{}", self.origin(), path::run(run))).call();
         let text = answer.and_then(|mut answer| answer.body_mut().read_to_string()).expect("a run");
@@ -73,6 +75,7 @@ impl Server {
     }
 
     /// Processor time so far, in s: fields 14 and 15 of its statistics, in hundredths of a second.
+    #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn processor_s(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.running.id())).unwrap_or_default();
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

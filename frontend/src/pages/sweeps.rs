@@ -44,7 +44,11 @@ impl Kept for SweepLine {
 
     fn cells(&self) -> Vec<AnyView> {
         vec![
-            self.axes.clone().into_any(),
+            view! {
+                {self.axes.clone()}
+                {self.failure.clone().map(|reason| view! { <p class="field-error">{format!("Given up: {reason}")}</p> })}
+            }
+            .into_any(),
             format::count(u64::from(self.points)).into_any(),
             format::count(u64::from(self.done)).into_any(),
             size(self.bytes).into_any(),

@@ -1,6 +1,8 @@
 //! The program as operators meet it: backed up and restored, killed and started again, without room, told to stop.
 
 mod backups;
+#[cfg(target_os = "linux")]
+mod bodies;
 mod crashes;
 #[cfg(target_os = "linux")]
 mod faults;

@@ -1,14 +1,12 @@
 //! A server under a limit of memory: the findings that took all memory, replayed. One that asks for more than it may have ends.
 
-use std::io::Write;
-use std::net::TcpStream;
 use std::process::Command;
 
-use flate2::{Compress, Compression, FlushCompress};
 use serde_json::json;
 
+use super::bodies::{endless, expanding, packed};
 use super::process::{Server, planscope, said};
-use super::raw::{connected, head, sends};
+use super::raw::{sends, unended, unread};
 
 /// What the server may have, code and stacks of threads included. Finding 1 took 6 GiB, finding 3 1.6 GB for each request,
 /// finding 4 3.3 GiB.
@@ -37,84 +35,12 @@ fn is_well(server: &Server, after: &str) {
     println!("after {after}: at most {} MiB so far", peak(server));
 }
 
-/// Finding 1: 900 bytes that ask for 537 million spans.
-fn endless() -> serde_json::Value {
-    json!({
-        "schema": "scenario/1",
-        "model": {"name": "m", "modules": [{
-            "name": "b", "role": "backbone", "layers": 1024, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096,
-            "gated": true, "mask": "causal", "norm": "rms", "bias": "none", "dropout": false, "vocab": 32000,
-            "tied_embeddings": false, "learned_positions": 0
-        }]},
-        "cluster": {"preset": "a100-80gb", "nodes": 128},
-        "workload": {
-            "samples": {
-                "kind": "drawn", "text_tokens": {"kind": "uniform", "min": 100, "max": 2048},
-                "images": {"kind": "constant", "value": 0}
-            },
-            "global_batch": 262, "context_length": 2048, "packing": "single"
-        },
-        "layout": {"tensor": 1, "pipeline": 1024, "microbatch": 1},
-        "planners": ["1f1b"], "seed": 1, "iterations": 1000
-    })
-}
-
-/// Finding 3: objects of seven bytes that take hundreds in memory.
-fn expanding(schema: &str, bytes: usize) -> Vec<u8> {
-    let head = format!("{{\"schema\":\"{schema}\",\"x\":[");
-    let values = "{\"\":0},".repeat((bytes - head.len() - 3) / 7);
-    format!("{head}{values}0]}}").into_bytes()
-}
-
-/// A gzip stream of a GiB of one byte in about a MB: a piece that ends at a byte, again and again. Its checksum is wrong,
-/// which is seen at its end only.
-fn packed(byte: u8) -> Vec<u8> {
-    let piece = vec![byte; 16 << 20];
-    let mut deflate = Compress::new(Compression::fast(), false);
-    let mut block = Vec::with_capacity(1 << 20);
-    deflate.compress_vec(&piece, &mut block, FlushCompress::Full).unwrap();
-    assert_eq!(deflate.total_in(), piece.len() as u64);
-    let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-    for _ in 0..64 {
-        file.extend_from_slice(&block);
-    }
-    // The last block is empty; a checksum and a length.
-    file.extend_from_slice(&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    file
-}
-
 /// The same request several times at once.
 fn at_once(server: &Server, times: usize, method: &str, path: &str, body: &[u8]) -> Vec<u16> {
     std::thread::scope(|scope| {
         let asking: Vec<_> = (0..times).map(|_| scope.spawn(|| sends(&server.origin, method, path, body))).collect();
         asking.into_iter().map(|asking| asking.join().expect("an answer")).collect()
     })
-}
-
-/// Connections that ask for much and read nothing (finding 2).
-fn unread(server: &Server, connections: usize) -> Vec<TcpStream> {
-    let request = "GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20);
-    let asking = (0..connections).map(|_| {
-        let mut stream = connected(&server.origin);
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
-    });
-    asking.collect()
-}
-
-/// Connections whose bodies lack their last KiB (finding 4).
-fn unended(server: &Server, connections: usize) -> Vec<TcpStream> {
-    const BYTES: usize = 16 << 20;
-    let body = vec![b'1'; BYTES - 1024];
-    let asking = (0..connections).map(|_| {
-        let mut stream = connected(&server.origin);
-        stream.write_all(head("POST", api::path::DATASETS, BYTES).as_bytes()).unwrap();
-        // What finds no room is refused, or waits: no more is sent then.
-        stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
-        drop(stream.write_all(&body));
-        stream
-    });
-    asking.collect()
 }
 
 #[test]
@@ -125,7 +51,7 @@ fn no_request_takes_more_memory_than_the_server_has() {
     let stored = api::path::scenario(&client.stores(1, 1));
     is_well(&server, "its start");
 
-    let endless = endless();
+    let endless = endless(1000);
     let text = endless.to_string();
     assert_eq!(at_once(&server, 4, "POST", &api::path::what_if(0), text.as_bytes()), [422; 4]);
     assert_eq!(at_once(&server, 2, "PUT", api::path::SCENARIOS, text.as_bytes()), [422; 2]);
@@ -151,9 +77,9 @@ fn no_request_takes_more_memory_than_the_server_has() {
         is_well(&server, &format!("a GiB packed, {path}"));
     }
 
-    let unread = unread(&server, 300);
+    let unread = unread(&server.origin, 300);
     is_well(&server, "300 readers that do not read");
-    let unended = unended(&server, 40);
+    let unended = unended(&server.origin, 40);
     is_well(&server, "40 bodies that do not end");
     drop((unread, unended));
 

@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
-use super::process::PATIENCE;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A connection to a server.
 pub(crate) fn connected(origin: &str) -> TcpStream {
@@ -27,4 +29,30 @@ pub(crate) fn sends(origin: &str, method: &str, path: &str, body: &[u8]) -> u16 
     stream.read_exact(&mut answer).unwrap_or_else(|error| panic!("{method} {path}: no answer: {error}"));
     let status = std::str::from_utf8(&answer[9..]).ok().and_then(|status| status.parse().ok());
     status.unwrap_or_else(|| panic!("{method} {path}: {answer:?}"))
+}
+
+/// Connections that ask for much and read nothing (finding 2).
+pub(crate) fn unread(origin: &str, connections: usize) -> Vec<TcpStream> {
+    let request = "GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20);
+    let asking = (0..connections).map(|_| {
+        let mut stream = connected(origin);
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    });
+    asking.collect()
+}
+
+/// Connections whose bodies lack their last KiB (finding 4).
+pub(crate) fn unended(origin: &str, connections: usize) -> Vec<TcpStream> {
+    const BYTES: usize = 16 << 20;
+    let body = vec![b'1'; BYTES - 1024];
+    let asking = (0..connections).map(|_| {
+        let mut stream = connected(origin);
+        stream.write_all(head("POST", api::path::DATASETS, BYTES).as_bytes()).unwrap();
+        // What finds no room is refused, or waits: no more is sent then.
+        stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
+        drop(stream.write_all(&body));
+        stream
+    });
+    asking.collect()
 }

@@ -1,0 +1,154 @@
+//! The attacks of an outside report against the program, and how long a second client waits meanwhile.
+//!
+//! `cargo bench --package planscope-server --bench attacks`, with `-- --seconds 20` for another time of each attack. The server has its
+//! default limits. A second client lists scenarios ten times a second, from another address than the attacker where the attack is
+//! limited by address. The program prints, for each attack, the time within which 95 of 100 lists came, and the most memory that
+//! the server has had so far. It fails above 250 ms or 1.5 GiB, and where a list is not answered.
+
+#[path = "../tests/operations/bodies.rs"]
+mod bodies;
+mod program;
+#[path = "../tests/operations/raw.rs"]
+mod raw;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use api::path;
+use bodies::{endless, expanding, packed};
+use program::Server;
+use raw::{sends, unended, unread};
+use serde_json::json;
+
+/// What 95 of 100 lists should take at most.
+const LISTS_MS: f64 = 250.0;
+/// What the server should have at most, in MB: 1.5 GiB.
+const MEMORY_MB: f64 = 1610.6;
+/// Between two lists.
+const GLANCE: Duration = Duration::from_millis(100);
+/// Iterations that the limits of a scenario allow for the largest pipeline.
+const ITERATIONS: u32 = 10;
+
+/// An attack: a request, or connections that stay open.
+struct Attack {
+    name: &'static str,
+    run: Run,
+}
+
+/// Attacks a server until the flag is set.
+type Run = Box<dyn Fn(&Server, &AtomicBool) + Sync>;
+
+/// Clients that repeat a request until the end.
+fn repeated(name: &'static str, clients: usize, method: &'static str, path: String, body: Vec<u8>) -> Attack {
+    let run = move |server: &Server, is_over: &AtomicBool| {
+        thread::scope(|scope| {
+            for _ in 0..clients {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        sends(&server.origin(), method, &path, &body);
+                    }
+                });
+            }
+        });
+    };
+    Attack { name, run: Box::new(run) }
+}
+
+/// Waits until the flag is set.
+fn wait(is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        thread::sleep(GLANCE);
+    }
+}
+
+/// Connections that are held until the end.
+fn held<T: 'static>(name: &'static str, open: fn(&str, usize) -> Vec<T>, connections: usize) -> Attack {
+    let run = move |server: &Server, is_over: &AtomicBool| {
+        let held = open(&server.origin(), connections);
+        wait(is_over);
+        drop(held);
+    };
+    Attack { name, run: Box::new(run) }
+}
+
+/// A sweep of scenarios at the limit.
+fn sweep() -> Attack {
+    let run = |server: &Server, is_over: &AtomicBool| {
+        let values: Vec<u32> = (1..=64).collect();
+        let scenario = endless(ITERATIONS);
+        let sweep =
+            json!({"schema": "sweep/1", "scenario": scenario, "axes": [{"pointer": "/seed", "values": values}]});
+        let post = |path: &str, body: &str| {
+            let request = ureq::post(format!("{}{path}", server.origin())).header("Content-Type", "application/json");
+            request.send(body).and_then(|mut answer| answer.body_mut().read_to_string()).expect("an answer")
+        };
+        let stored: serde_json::Value = serde_json::from_str(&post(path::SWEEPS, &sweep.to_string())).expect("a sweep");
+        let id = stored["id"].as_str().expect("an identifier").to_owned();
+        post(&path::sweep_start(&id), "");
+        wait(is_over);
+        post(&path::sweep_cancel(&id), "");
+    };
+    Attack { name: "a sweep of scenarios at the limit", run: Box::new(run) }
+}
+
+fn attacks() -> Vec<Attack> {
+    let what_if = path::what_if(0);
+    vec![
+        Attack { name: "nothing", run: Box::new(|_, is_over| wait(is_over)) },
+        repeated("1: scenarios without end", 4, "POST", what_if.clone(), endless(1000).to_string().into_bytes()),
+        repeated("1: what-ifs at the limit", 8, "POST", what_if, endless(ITERATIONS).to_string().into_bytes()),
+        sweep(),
+        held("2: 300 readers that do not read", unread, 300),
+        repeated("3: JSON that expands", 4, "POST", path::SCHEDULES.to_owned(), expanding("schedule/1", 16 << 20)),
+        held("4: 60 bodies that do not end", unended, 60),
+        repeated("4: a GiB packed, as a trace", 2, "POST", path::TRACES.to_owned(), packed(b' ')),
+        repeated("4: a GiB packed, as a dataset", 2, "POST", path::DATASETS.to_owned(), packed(b'1')),
+        repeated("4: a GiB packed, as a log", 2, "POST", path::RUN_IMPORT.to_owned(), packed(b'\n')),
+    ]
+}
+
+/// Lists scenarios until the time is over: milliseconds of each answer, and how many failed.
+fn lists(server: &Server, time: Duration) -> (Vec<f64>, usize) {
+    let url = format!("{}{}", server.origin(), path::SCENARIOS);
+    let (mut took, mut failed) = (Vec::new(), 0);
+    let start = Instant::now();
+    while start.elapsed() < time {
+        let asked = Instant::now();
+        let answer = ureq::get(&url).call().and_then(|mut answer| answer.body_mut().read_to_string());
+        failed += usize::from(answer.is_err());
+        took.push(asked.elapsed().as_secs_f64() * 1e3);
+        thread::sleep(GLANCE);
+    }
+    took.sort_by(f64::total_cmp);
+    (took, failed)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let seconds = arguments.iter().position(|argument| argument == "--seconds");
+    let seconds = seconds.and_then(|place| arguments.get(place + 1)).and_then(|value| value.parse().ok()).unwrap_or(15);
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(folder.path(), None);
+    let mut is_held = true;
+    for attack in attacks() {
+        let is_over = AtomicBool::new(false);
+        let (took, failed) = thread::scope(|scope| {
+            scope.spawn(|| (attack.run)(&server, &is_over));
+            let measured = lists(&server, Duration::from_secs(seconds));
+            is_over.store(true, Ordering::Relaxed);
+            measured
+        });
+        let p95 = took[(took.len() * 95 / 100).min(took.len() - 1)];
+        let (memory, peak) = (server.memory_mb(), server.peak_mb());
+        println!(
+            "{:>36}: {} lists, {failed} failed, 95 % {p95:.1} ms, most {:.1} ms; {memory:.0} MB, at most {peak:.0} MB so far",
+            attack.name,
+            took.len(),
+            took[took.len() - 1]
+        );
+        is_held &= failed == 0 && p95 <= LISTS_MS && peak <= MEMORY_MB;
+    }
+    if is_held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
