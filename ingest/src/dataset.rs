@@ -27,6 +27,7 @@ mod number;
 mod numbers;
 pub mod parquet;
 mod profile;
+mod python;
 mod reader;
 mod rows;
 mod sniff;
@@ -195,7 +196,7 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
         }
         return Ok(imported);
     }
-    read_text(&text, options)
+    read_text(python::plain(&text).as_deref().unwrap_or(&text), options)
 }
 
 /// Reads a text by its form.

@@ -65,6 +65,8 @@ const NAMES: [(Meaning, &[&str]); 17] = [
     (
         Meaning::Prompt,
         &[
+            "inputlens",
+            "inputlengths",
             "numprefilltokens",
             "prefilltokens",
             "prompttokens",
@@ -90,6 +92,8 @@ const NAMES: [(Meaning, &[&str]); 17] = [
     (
         Meaning::Completion,
         &[
+            "outputlens",
+            "outputlengths",
             "numdecodetokens",
             "decodetokens",
             "completiontokens",
@@ -269,6 +273,7 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "query",
             "problem",
             "input",
+            "inputs",
             "context",
             "system",
             "systemprompt",
@@ -278,7 +283,18 @@ const NAMES: [(Meaning, &[&str]); 17] = [
     ),
     (
         Meaning::AnswerText,
-        &["output", "response", "completion", "answer", "chosen", "solution", "target", "assistant", "answers"],
+        &[
+            "output",
+            "response",
+            "completion",
+            "answer",
+            "chosen",
+            "solution",
+            "target",
+            "targets",
+            "assistant",
+            "answers",
+        ],
     ),
     (
         Meaning::Images,
@@ -595,6 +611,14 @@ pub(super) fn may_be_total(name: &str) -> bool {
         "totaltokencount",
     ];
     totals.contains(&letters(name).as_str())
+}
+
+/// Whether a name is one that a database gives a column of a query without a name: `f0_`, `_col1`, `EXPR$1`, `?column?`.
+pub(super) fn is_anonymous(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    let base = name.trim_end_matches('_').trim_end_matches(|c: char| c.is_ascii_digit());
+    matches!(base, "f" | "_col" | "_c" | "expr" | "expr$" | "?column?" | "(no column name)") && base != name
+        || matches!(name.as_str(), "?column?" | "(no column name)")
 }
 
 /// Whether a name counts the samples of a batch: `batch_size`, `micro_batch_size`.

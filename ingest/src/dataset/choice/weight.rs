@@ -75,6 +75,9 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     if names::may_be_total(&profiles[*index].name) && profiles.iter().any(|own| is_shard(own) || is_batch(own)) {
         return Weight::Totals;
     }
+    if others.iter().any(|(_, own)| own.kind == Kind::Number && names::is_anonymous(&own.name)) {
+        return Weight::Unclear;
+    }
     let is_index = |own: &Profile| own.meaning == Meaning::Unknown && own.name.starts_with("Unnamed: ");
     if others.iter().any(|(_, own)| own.kind == Kind::Number && is_index(own)) {
         return Weight::Unclear;

@@ -55,6 +55,12 @@ fn arrays(text: &str) -> Option<Result<Imported, ImportError>> {
             .collect::<Option<Vec<f64>>>()
     });
     let (counts, edges) = (lists.next()??, lists.next()??);
+    if edges.len() == counts.len() {
+        // np.unique(lengths, return_counts=True).
+        let mut form = Form::new("printed numpy.unique, lengths with counts", "values and counts");
+        form.warn("the first array is read as lengths in tokens, and the second one as their counts");
+        return Some(bins::points(form, counts.into_iter().zip(edges).collect()));
+    }
     if edges.len() != counts.len() + 1 {
         return Some(Err(refuse(format!(
             "{} edges for {} counts; there must be one edge more than counts",

@@ -136,3 +136,28 @@ fn tables_in_other_languages_and_dressings_are_read() {
     let warnings = import(file.as_bytes(), None).expect("a table").report.warnings;
     assert!(warnings.iter().any(|warning| warning.starts_with("The printed table is shortened")), "{warnings:?}");
 }
+
+/// What Python prints, with types around the values.
+#[test]
+fn printed_values_of_python_are_read() {
+    let counted = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 5.0] };
+    for file in [
+        "Counter({np.int64(512): 3, np.int64(1024): 5})",
+        "OrderedDict([(512, 3), (1024, 5)])",
+        "(array([ 512, 1024]), array([3, 5]))",
+    ] {
+        assert_eq!(import(file.as_bytes(), None).map(|imported| imported.dataset), Ok(counted.clone()), "{file}");
+    }
+    for file in ["[np.int64(512), np.int64(1024)]", "tensor([512, 1024])", "[512, 1024,]"] {
+        let rows = Dataset::Rows { text_tokens: vec![512, 1024], images: vec![], shaped: None };
+        assert_eq!(import(file.as_bytes(), None).map(|imported| imported.dataset), Ok(rows), "{file}");
+    }
+}
+
+/// Databases give the count of a query without a name one of their own.
+#[test]
+fn counts_without_a_name_are_asked_for() {
+    for name in ["f0_", "_col1", "_c1", "?column?", "EXPR$1"] {
+        assert_eq!(unclear(&format!("length,{name}\n512,3\n1024,5\n")), ["length", name], "{name}");
+    }
+}
