@@ -2,7 +2,10 @@
 //!
 //! Names are compared by their letters and digits in lower case: `num_tokens`, `Num Tokens` and `numTokens` are equal.
 
+mod totals;
 mod unit;
+
+pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_total_tokens, may_be_total};
 
 use super::media::Field;
 use super::{Meaning, Unit};
@@ -593,54 +596,6 @@ pub(super) fn is_split(name: &str) -> bool {
         .split(['_', ' ', '-', '.'])
         .filter(|word| !["", "n", "num", "count", "counts", "samples", "rows", "docs"].contains(word));
     words.next().is_some_and(|word| SPLITS.contains(&word)) && words.next().is_none()
-}
-
-/// Whether a name counts tokens of any number of samples: `num_tokens`, `total_tokens`, `tokens`.
-pub(super) fn may_be_total(name: &str) -> bool {
-    let totals = [
-        "tokens",
-        "numtokens",
-        "ntokens",
-        "tokencount",
-        "tokenscount",
-        "numberoftokens",
-        "counttokens",
-        "numtok",
-        "totaltokens",
-        "numtotaltokens",
-        "totaltokencount",
-    ];
-    totals.contains(&letters(name).as_str())
-}
-
-/// Whether a name is one that a database gives a column of a query without a name: `f0_`, `_col1`, `EXPR$1`, `?column?`.
-pub(super) fn is_anonymous(name: &str) -> bool {
-    let name = name.trim().to_lowercase();
-    let base = name.trim_end_matches('_').trim_end_matches(|c: char| c.is_ascii_digit());
-    matches!(base, "f" | "_col" | "_c" | "expr" | "expr$" | "?column?" | "(no column name)") && base != name
-        || matches!(name.as_str(), "?column?" | "(no column name)")
-}
-
-/// Whether a name counts the samples of a batch: `batch_size`, `micro_batch_size`.
-pub(super) fn is_batch_size(name: &str) -> bool {
-    let name = letters(last(name));
-    name == "bs" || name == "mbs" || name == "gbs" || name.ends_with("batchsize") || name == "seqsperbatch"
-}
-
-/// Whether a name is that of the tokens of the whole sample.
-pub(super) fn is_total_tokens(name: &str) -> bool {
-    ["totaltokens", "numtotaltokens", "totaltokencount"].contains(&letters(last(name)).as_str())
-}
-
-/// Whether a name is that of a group of samples: `shard`, `batch_id`, `source`.
-pub(super) fn is_group(name: &str) -> bool {
-    let groups = [
-        "shard", "shards", "batch", "part", "chunk", "file", "source", "dataset", "subset", "domain", "worker", "rank",
-        "step",
-    ];
-    let name = letters(name);
-    let base = ["id", "idx", "index", "name"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-    groups.contains(&base)
 }
 
 /// Whether a name is that of a shard or a batch, which holds several samples for certain.
