@@ -650,12 +650,30 @@ pub(super) fn holds_positions(name: &str) -> bool {
     letters(name) == "positionids"
 }
 
+/// Whether the lists of a column hold sums of the lengths of packed samples.
+pub(super) fn holds_sums(name: &str) -> bool {
+    ["cuseqlens", "cuseqlensq", "cumseqlens", "cumulativeseqlens"].contains(&letters(name).as_str())
+}
+
+/// Whether the lists of a column hold the places where packed samples start.
+pub(super) fn holds_starts(name: &str) -> bool {
+    ["seqstartid", "seqstartids", "seqstarts"].contains(&letters(name).as_str())
+}
+
+/// Whether the lists of a column hold the number of its sample for each token.
+pub(super) fn holds_sample_numbers(name: &str) -> bool {
+    let names = ["segmentids", "sequenceids", "seqids", "docids", "documentids"];
+    names.contains(&letters(name).as_str())
+}
+
 /// Whether the numbers of a list under a name are read one by one: they tell which samples are packed into a row.
 pub(super) fn tells_packing(name: &str) -> bool {
     // Most names are settled by their first letter and their length.
-    name.starts_with(['s', 'S', 'p', 'P'])
-        && (7..=16).contains(&name.len())
-        && (holds_packed_lengths(name) || holds_positions(name))
+    name.starts_with(['s', 'S', 'p', 'P', 'c', 'C', 'd', 'D'])
+        && (6..=20).contains(&name.len())
+        && [holds_packed_lengths, holds_positions, holds_sums, holds_starts, holds_sample_numbers]
+            .iter()
+            .any(|holds| holds(name))
 }
 
 /// The last part of a nested name.

@@ -11,6 +11,11 @@ use super::pace::{Job, Pace};
 use super::point::{Memory, Note, Point, Source, StepTimeOrigin, Timer};
 use super::report::{Place, Report};
 
+/// Between two lines of one step that are of different starts, in microseconds.
+const RESTART_US: i64 = 30_000_000;
+/// By how much the times of one step differ between ranks, at most.
+const RANKS_DIFFER: f64 = 0.02;
+
 /// Which step a reading is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -199,14 +204,19 @@ impl Steps {
         }
     }
 
-    /// Whether a line of Megatron-LM, which one rank prints once a step, repeats the open step with another time: the program
-    /// went back to a checkpoint of the step before.
+    /// Whether a line repeats the open step after a start of the program: much later, or, where the lines have no time of day, with another
+    /// step time. Ranks that print the same step do so within seconds, and their times differ by little.
     fn is_timed_otherwise(&self, point: &Point) -> bool {
+        let Some(open) = self.open.as_ref().filter(|open| open.step == point.step && open.source == point.source)
+        else {
+            return false;
+        };
+        if let Some((before, now)) = open.time_us.zip(point.time_us) {
+            return now.saturating_sub(before) > RESTART_US;
+        }
         let of_megatron = |point: &Point| (point.source == Source::Megatron).then_some(point.step_time_s).flatten();
-        self.open.as_ref().is_some_and(|open| {
-            let times = of_megatron(open).zip(of_megatron(point));
-            open.step == point.step && times.is_some_and(|(before, now)| before.total_cmp(&now).is_ne())
-        })
+        let times = of_megatron(open).zip(of_megatron(point));
+        times.is_some_and(|(before, now)| (now - before).abs() > RANKS_DIFFER * before)
     }
 
     /// Adds memory that was measured after a step; ranks may be ahead of the line that names it.

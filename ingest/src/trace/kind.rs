@@ -68,9 +68,11 @@ impl Kind {
 }
 
 /// Parts of names of kernels that communicate: of NCCL, RCCL, NVSHMEM, DeepEP, MSCCL and MSCCL++, of PyTorch's symmetric
-/// memory, of Transformer Engine's user buffers, and of the custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
-const COLLECTIVES: [&str; 10] = [
+/// memory, of Transformer Engine's user buffers, and of HCCL, and of the custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
+const COLLECTIVES: [&str; 12] = [
     "nccl",
+    "hccl",
+    "hcom_",
     "rccl",
     "nvshmem",
     "deep_ep",

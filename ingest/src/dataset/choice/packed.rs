@@ -11,8 +11,25 @@ pub(in super::super) struct Packed {
     /// Place among the columns.
     pub(super) index: usize,
     pub(in super::super) name: String,
-    /// The column holds places of tokens and not lengths of samples.
-    has_positions: bool,
+    /// Place and name of the column of identifiers.
+    ids: usize,
+    ids_name: String,
+    form: Form,
+}
+
+/// How a column tells where the samples of a row end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Form {
+    /// Lengths of the samples: `seq_lens`.
+    Lengths,
+    /// Places of tokens within their samples: `position_ids`.
+    Places,
+    /// Sums of the lengths so far, from 0 to the length of the row: `cu_seqlens`.
+    Sums,
+    /// Where each sample starts: `seq_start_id`.
+    Starts,
+    /// The number of its sample for each token: `segment_ids`; 0 is padding.
+    Numbers,
 }
 
 impl Packed {
@@ -22,7 +39,7 @@ impl Packed {
         if ids.measure != Measure::Elements || !token_ids::are_listed(&ids.name) {
             return None;
         }
-        columns(profiles).find(|packed| packed.is_confirmed(ids, head))
+        columns(profiles, ids).find(|packed| packed.is_confirmed(ids, head))
     }
 
     /// Lengths of the samples of a row; `None` if its values do not tell them.
@@ -39,10 +56,22 @@ impl Packed {
                 _ => None,
             })
             .collect::<Option<_>>()?;
-        if self.has_positions {
-            runs(&numbers)
-        } else {
-            Some(numbers.into_iter().filter(|&length| length != 0).collect())
+        match self.form {
+            Form::Lengths => Some(numbers.into_iter().filter(|&length| length != 0).collect()),
+            Form::Places => runs(&numbers),
+            Form::Sums => (numbers.first() == Some(&0)).then(|| differences(&numbers)),
+            Form::Starts => {
+                let Value::List(ids) = row.value(self.ids, &self.ids_name) else { return None };
+                let ends = numbers.iter().copied().chain([ids.count as i128]).collect::<Vec<_>>();
+                (numbers.first() == Some(&0)).then(|| differences(&ends))
+            }
+            Form::Numbers => Some(
+                numbers
+                    .chunk_by(|one, next| one == next)
+                    .filter(|run| run[0] != 0)
+                    .map(|run| run.len() as i128)
+                    .collect(),
+            ),
         }
     }
 
@@ -63,16 +92,27 @@ impl Packed {
 }
 
 /// Columns by the names of lengths of packed samples, or of places of tokens.
-fn columns(profiles: &[Profile]) -> impl Iterator<Item = Packed> {
-    let by = |has_positions: bool, is_known: fn(&str) -> bool| {
+fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
+    let by = |form: Form, is_known: fn(&str) -> bool| {
         let is_known = move |own: &Profile| own.has_values && own.kind == Kind::ListOfNumbers && is_known(&own.name);
         profiles.iter().enumerate().filter(move |(_, own)| is_known(own)).map(move |(index, own)| Packed {
             index,
             name: own.name.clone(),
-            has_positions,
+            ids: ids.index,
+            ids_name: ids.name.clone(),
+            form,
         })
     };
-    by(false, names::holds_packed_lengths).chain(by(true, names::holds_positions))
+    by(Form::Lengths, names::holds_packed_lengths)
+        .chain(by(Form::Places, names::holds_positions))
+        .chain(by(Form::Sums, names::holds_sums))
+        .chain(by(Form::Starts, names::holds_starts))
+        .chain(by(Form::Numbers, names::holds_sample_numbers))
+}
+
+/// Differences of neighbours; zeros at the end are padding.
+fn differences(sums: &[i128]) -> Vec<i128> {
+    sums.array_windows().map(|[before, after]| after - before).filter(|&length| length != 0).collect()
 }
 
 /// A sentence about a column of packed samples whose values are not at hand.
@@ -86,7 +126,7 @@ pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
             |row| matches!(row.value(packed.index, &packed.name), Value::List(list) if list.items.len() != list.count),
         )
     };
-    let packed = columns(profiles).find(is_hidden)?;
+    let packed = columns(profiles, ids).find(is_hidden)?;
     Some(format!(
         "{} is not read. If each list of {} holds several samples, upload the lengths of the samples.",
         packed.name, ids.name

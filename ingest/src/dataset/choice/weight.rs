@@ -82,8 +82,10 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     if others.iter().any(|(_, own)| own.kind == Kind::Number && is_index(own)) {
         return Weight::Unclear;
     }
-    // A table of percentiles or bins has few rows; a dataset with a score per sample is not sorted.
-    let least = if others.iter().all(|(_, own)| names::is_share(&own.name)) { 3 } else { 5 };
+    // A table of a distribution has few rows, which are sorted; a dataset with a number per sample is not. Columns without a header are
+    // numbered.
+    let has_names = others.iter().all(|(_, own)| own.name.parse::<u32>().is_err());
+    let least = if has_names { 3 } else { 5 };
     let is_number =
         |own: &Profile| own.kind == Kind::Number && (is_distribution(own) || own.meaning == Meaning::Unknown);
     let is_sorted = profiles[*index].strictly_sorted >= least;

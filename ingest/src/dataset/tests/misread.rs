@@ -280,3 +280,30 @@ fn other_encodings_are_named() {
     let error = import(&text, None).expect_err("UTF-32").to_string();
     assert!(error.contains("UTF-32") && error.contains("UTF-8"), "{error}");
 }
+
+/// Samples that are packed into one row, by every column that tells where they end.
+#[test]
+fn packed_rows_are_split_by_every_form() {
+    for column in [
+        r#""seq_lens": [2, 4]"#,
+        r#""position_ids": [0, 1, 0, 1, 2, 3]"#,
+        r#""cu_seqlens": [0, 2, 6]"#,
+        r#""seq_start_id": [0, 2]"#,
+        r#""segment_ids": [1, 1, 2, 2, 2, 2]"#,
+        r#""doc_ids": [7, 7, 9, 9, 9, 9]"#,
+    ] {
+        let row = format!("{{\"input_ids\": [5, 6, 7, 8, 9, 4], {column}}}\n");
+        let imported = import(row.repeat(2).as_bytes(), None).unwrap_or_else(|error| panic!("{column}: {error}"));
+        let expected = Dataset::Rows { text_tokens: vec![2, 4, 2, 4], images: vec![], shaped: None };
+        assert_eq!(imported.dataset, expected, "{column}");
+    }
+}
+
+/// Three sorted lengths beside another number may be a table of a distribution.
+#[test]
+fn sorted_lengths_beside_a_number_are_asked_for() {
+    for name in ["files", "hits", "tally", "support", "num"] {
+        let file = format!("num_tokens,{name}\n512,100\n1024,50\n2048,30\n");
+        assert!(matches!(import(file.as_bytes(), None), Err(ImportError::Unclear { .. })), "{name}");
+    }
+}

@@ -138,3 +138,35 @@ fn samples_are_no_steps() {
     assert_eq!(points[1].step_time_s, None);
     assert!(report.assumptions.iter().any(|told| told.starts_with("step times below 0.1 ms")), "{report:?}");
 }
+
+/// Ranks print one step with times that differ by little.
+#[test]
+fn ranks_that_print_one_step_are_no_restart() {
+    let line = |rank: u32, step: u32, ms: f64| {
+        format!(
+            "[rank{rank}]: [2026-03-01 10:00:{step:02}] iteration {step}/ 1000 | elapsed time per iteration (ms): {ms} | lm loss: 7.5E+00 |\n"
+        )
+    };
+    let text: String = (1..=5).flat_map(|at| [line(0, at * 10, 2500.0), line(1, at * 10, 2500.3)]).collect();
+    for text in [text.clone(), text.replace("[rank0]: ", "").replace("[rank1]: ", "")] {
+        let log = read(&text);
+        assert_eq!((log.points.len(), log.report.restarts), (5, 0), "{text}");
+    }
+}
+
+/// The first step after a restart is the last one before it, an hour later.
+#[test]
+fn a_step_that_is_repeated_an_hour_later_is_a_restart() {
+    let line = |time: &str, step: u32| {
+        format!("[rank0]:[titan] 2026-03-01 {time},000 - root - INFO - step: {step}  loss: 7.7  tps: 8,192\n")
+    };
+    let log = read(&format!(
+        "{}{}{}{}",
+        line("10:00:20", 20),
+        line("10:00:30", 30),
+        line("11:00:30", 30),
+        line("11:00:40", 40)
+    ));
+    let seen: Vec<(u64, u32)> = log.points.iter().map(|point| (point.step, point.segment)).collect();
+    assert_eq!(seen, [(20, 0), (30, 0), (30, 1), (40, 1)]);
+}
