@@ -50,7 +50,29 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     } else if head.is_fractional {
         warnings.push("Most numbers have decimals. They are rounded.".to_owned());
     }
+    if options.column.is_none() {
+        warnings.extend(of_order(text, notation));
+    }
     rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new(), warnings)
+}
+
+/// Numbers that may be sums: the last one of the others, or each one of those before it.
+fn of_order(text: &str, notation: Notation) -> Option<String> {
+    const FEW: usize = 10_000;
+    let all = sniff::data_lines(text).flat_map(words).take(FEW + 1);
+    let numbers: Vec<f64> = all.map(|word| notation.read(word).map(Number::value)).collect::<Option<_>>()?;
+    let (last, others) = numbers.split_last()?;
+    if others.len() < 2 || numbers.len() > FEW {
+        return None;
+    }
+    if others.iter().sum::<f64>().total_cmp(last).is_eq() {
+        return Some("The last number is the sum of the others. If it is a total, remove it.".to_owned());
+    }
+    let rises = numbers.len() > 4 && numbers.array_windows().all(|[before, after]| before < after);
+    rises.then(|| {
+        "Each number is larger than the one before. If they are running sums or offsets, upload their differences."
+            .to_owned()
+    })
 }
 
 /// The first numbers.

@@ -100,21 +100,31 @@ fn compact_arithmetic(line: &str) -> String {
 
 /// `NAME=value` and, in YAML, `NAME: value` at the start of a line, also behind `export`.
 fn assignments(line: &str) -> Vec<(String, String)> {
-    let line = line.trim_start();
-    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+    let mut rest = line.trim_start();
+    for word in ["export ", "declare -i ", "declare ", "readonly ", "local ", "typeset "] {
+        rest = rest.strip_prefix(word).map_or(rest, str::trim_start);
+    }
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    let Some((name, rest)) = line.split_once(['=', ':']).filter(|(name, _)| is_name(name)) else { return Vec::new() };
-    let rest = rest.trim();
-    // A quoted value may hold blanks; another ends at the first blank.
-    let value = match rest.chars().next() {
-        Some(quote @ ('"' | '\'')) => rest[1..].split(quote).next().unwrap_or_default(),
-        _ if rest.starts_with("$((") => rest,
-        _ => rest.split([' ', ';', '&']).next().unwrap_or_default(),
-    };
-    vec![(name.to_owned(), value.to_owned())]
+    let mut found = Vec::new();
+    // `export TP=8 PP=4` sets two variables.
+    while let Some((name, behind)) = rest.split_once(['=', ':']).filter(|(name, _)| is_name(name)) {
+        let behind = behind.trim_start_matches([' ', '\t']);
+        // A quoted value may hold blanks; another ends at the first blank.
+        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let (value, length) = if let Some(quote) = quote {
+            let value = behind[1..].split(quote).next().unwrap_or_default();
+            (value, value.len() + 2)
+        } else {
+            let value = behind.split([' ', '\t', ';', '&']).next().unwrap_or_default();
+            (value, value.len())
+        };
+        found.push((name.to_owned(), value.to_owned()));
+        rest = behind.get(length..).unwrap_or_default().trim_start();
+    }
+    found
 }
 
 /// Adds every `--name value...` of a line.
@@ -230,7 +240,7 @@ mod tests {
 
     #[test]
     fn slurm_directives_are_read() {
-        let script = "#SBATCH -N 4\n#SBATCH --gres=gpu:8 # 8 a node\nTP=2; PP=4\n--nnodes $SLURM_NNODES --tp $TP --gbs $(( 16 * PP ))";
+        let script = "#SBATCH -N 4\n#SBATCH --gres=gpu:8 # 8 a node\nexport TP=2 PP=4\n--nnodes $SLURM_NNODES --tp $TP --gbs $(( 16 * PP ))";
         let mut keys = read(script).unwrap();
         assert_eq!(keys.whole(&["#SBATCH nodes"], "nodes"), Ok(Some(4)));
         assert_eq!(keys.text(&["#SBATCH gres"], "devices"), Some("gpu:8".to_owned()));

@@ -209,13 +209,13 @@ fn whole(key: &str, value: &str) -> Result<u32, JobConfigError> {
 /// A value of the wrong kind. A variable is named; other text is not repeated, because it may be a secret.
 fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
     let word = first_word(value);
-    let is_short = word.len() <= 20 && !word.is_empty();
+    let is_number = word.len() <= 20 && word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
     let detail = if word.contains('$') || word.contains('<') {
         format!(
             "{} is a variable that the file does not set; replace it with {wanted}",
             word.chars().take(SHOWN).collect::<String>()
         )
-    } else if is_short {
+    } else if is_number {
         format!("{word:?} is not {wanted}")
     } else {
         format!("the value is not {wanted}")

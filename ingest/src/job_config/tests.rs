@@ -127,7 +127,7 @@ fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
         ("{\"model_type\": \"llama\", \"hidden_size\": 64}", "does not state heads"),
         (
             "{\"model_type\": \"llama\", \"hidden_size\": \"wide\", \"num_attention_heads\": 4}",
-            "hidden_size: \"wide\" is not",
+            "hidden_size: the value is not a whole number",
         ),
         ("--num-layers $L --hidden-size 64 --num-attention-heads 4", "num-layers: $L is a variable"),
         ("--num-layers 2.5 --hidden-size 64 --num-attention-heads 4", "is not a whole number"),

@@ -15,7 +15,7 @@ use super::progress_bar::{Bar, bar};
 use super::quantity::duration_s;
 use super::reading::{Draft, Length, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, leading_digits, number, time_us};
+use super::text::{clip, number, time_us};
 use super::{Limits, LogError};
 
 /// Dicts that are compared with the next one: ranks without tags print each dict once per rank.
@@ -71,11 +71,12 @@ pub(super) fn fraction(text: &str) -> Option<(u64, u64)> {
     (step < 1 << 53 && total > 0).then_some((step, total))
 }
 
-/// `Total optimization steps = 873` and `Num Epochs = 3`, printed before the first step.
+/// `Total optimization steps = 12,345` and `Num Epochs = 3`, printed before the first step.
 pub(super) fn length(text: &str) -> Option<Reading> {
     let after = |word: &str| {
         let (_, rest) = text.split_once(word)?;
-        leading_digits(rest.trim_start().strip_prefix('=')?).map(|(digits, _)| digits)
+        let word = rest.trim_start().strip_prefix('=')?.split_whitespace().next()?;
+        Some(word.replace(',', ""))
     };
     let steps = || after("Total optimization steps")?.parse().ok().map(Length::Steps);
     let epochs = || after("Num Epochs")?.parse().ok().map(Length::Epochs);

@@ -123,7 +123,10 @@ pub fn job_setup(head: &[u8]) -> JobSetup {
 /// and in `train_batch_size ............. 64` of DeepSpeed. Without the points, that name is a batch of one device.
 fn train_batch(line: &str) -> Option<u32> {
     match line.split_once("total train batch size") {
-        Some((_, behind)) => number(&behind[behind.rfind('=')?..]),
+        Some((_, behind)) => {
+            let word = behind[behind.rfind('=')? + 1..].split_whitespace().next()?;
+            word.replace(',', "").parse().ok()
+        }
         None => named(line, &["train_batch_size"]).filter(|_| line.contains("...")),
     }
 }

@@ -98,6 +98,21 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
         .filter(|index| !is_total && is_left(index))
         .map(|index| profiles[index].name.as_str())
         .collect();
+    let is_part = |index: usize| matches!(profiles[index].meaning, Meaning::Prompt | Meaning::Completion);
+    if parts.iter().all(|part| is_part(part.index)) {
+        let further = |(index, own): &(usize, &Profile)| {
+            let counts_tokens = own.name.to_lowercase().ends_with("tokens") && !names::is_total_tokens(&own.name);
+            own.kind == Kind::Number && own.has_values && is_left(index) && counts_tokens
+        };
+        let further: Vec<&str> =
+            profiles.iter().enumerate().filter(further).map(|(_, own)| own.name.as_str()).collect();
+        if !further.is_empty() {
+            found.push(format!(
+                "Not added: {}. If they are further parts of the sample, upload one column with the sum.",
+                further.join(", ")
+            ));
+        }
+    }
     if !left.is_empty() {
         found.push(format!(
             "{} is read as the length. Not added: {}. If it does not include them, choose both columns.",

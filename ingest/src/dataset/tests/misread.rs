@@ -307,3 +307,18 @@ fn sorted_lengths_beside_a_number_are_asked_for() {
         assert!(matches!(import(file.as_bytes(), None), Err(ImportError::Unclear { .. })), "{name}");
     }
 }
+
+/// Numbers that may be sums, and parts of a sample that are left out, carry a warning.
+#[test]
+fn sums_and_further_parts_are_warned_about() {
+    for (file, words) in [
+        ("100\n200\n300\n600\n", "the sum of the others"),
+        ("100\n300\n600\n1000\n1500\n2100\n", "running sums"),
+        ("system_tokens,prompt_tokens,completion_tokens\n200,50,30\n200,70,10\n", "Not added: system_tokens"),
+    ] {
+        let warnings = import(file.as_bytes(), None).unwrap_or_else(|error| panic!("{file}: {error}")).report.warnings;
+        assert!(warnings.iter().any(|warning| warning.contains(words)), "{file}: {warnings:?}");
+    }
+    let plain = import(b"100\n300\n200\n1000\n50\n", None).expect("lengths");
+    assert!(plain.report.warnings.is_empty(), "{:?}", plain.report.warnings);
+}

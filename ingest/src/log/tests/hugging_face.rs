@@ -128,3 +128,16 @@ fn trainer_state_has_an_average() {
 fn values_that_are_lists_are_passed_over() {
     assert_eq!(one("{'loss': 1.5, 'rewards': [1, {'a': 2}], 'epoch': 0.5}\n").loss, Some(1.5));
 }
+
+/// The trainer prints its numbers with commas.
+#[test]
+fn numbers_of_the_header_have_commas() {
+    let lines = [10, 20, 30].map(|step| {
+        let bar = format!("  0%|  | {step}/12345 [00:{:02}<1:00:00,  4.10s/it]\n", step + 11);
+        format!("{bar}{{'loss': 9.{step}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': 0.00{step}}}\n")
+    });
+    let text = format!("  Num Epochs = 3\n  Total optimization steps = 12,345\n{}", lines.concat());
+    let points = read(&text).points;
+    let steps: Vec<(u64, Option<u64>)> = points.iter().map(|point| (point.step, point.total_steps)).collect();
+    assert_eq!(steps, [(10, Some(12_345)), (20, Some(12_345)), (30, Some(12_345))]);
+}
