@@ -34,6 +34,10 @@ fn lines_of_one_step_each() {
             (1, 1, None, Some(4000.5)),
         ),
         (
+            "2024-03-01 10:00:01,123 INFO launch.py:228 in launch -- tflops=63.28,step=5,loss=11.6,tgs (tokens/gpu/second)=1424.9,lr=4e-07\n",
+            (5, 5, None, Some(1424.9)),
+        ),
+        (
             "[2024-03-01 10:00:01,123] [    INFO] - loss: 10.1, learning_rate: 3e-05, global_step: 10, max_memory_reserved: 40.2, interval_samples_per_second: 20.5, interval_tokens_per_second_per_device: 5248.1, interval_steps_per_second: 0.8\n",
             (10, 10, Some(1.25), Some(5248.1)),
         ),
