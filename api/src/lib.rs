@@ -16,7 +16,6 @@ pub mod papers;
 pub mod path;
 pub mod problem;
 pub mod profile;
-pub mod rehearsal;
 pub mod run;
 pub mod scenario;
 pub mod schedule;

@@ -59,6 +59,8 @@ pub const JOB_CONFIGS: &str = "/api/v1/job-configs";
 pub const RUNS: &str = "/api/v1/runs";
 /// POST: a whole log file, as the body, becomes a run.
 pub const RUN_IMPORT: &str = "/api/v1/runs/import";
+/// POST: opens a live run that replays an example log.
+pub const RUN_REPLAY: &str = "/api/v1/runs/replay";
 /// GET: stored profiles. POST: upload files of measurements, one as the body.
 pub const PROFILES: &str = "/api/v1/profiles";
 /// GET: stored traces. POST: upload one, the file as the body.
@@ -213,16 +215,6 @@ pub fn profile_check(id: &str, run: &str) -> String {
 pub fn correction_study(scenario: &str, query: &str) -> String {
     let query = if query.is_empty() { String::new() } else { format!("?{query}") };
     format!("{SCENARIOS}/{scenario}/studies/correction{query}")
-}
-
-/// POST: walks through a plan on the server's machine and opens a run for it.
-pub fn rehearsals(scenario: &str) -> String {
-    format!("{SCENARIOS}/{scenario}/rehearsals")
-}
-
-/// DELETE: ends the rehearsal of a run.
-pub fn rehearsal(run: &str) -> String {
-    format!("{ROOT}/rehearsals/{run}")
 }
 
 /// GET, PATCH, DELETE: one trace.

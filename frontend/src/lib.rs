@@ -49,7 +49,6 @@ mod pointer;
 mod profiles;
 mod published;
 mod recent;
-mod rehearsal;
 mod results;
 mod rooms;
 mod runs;

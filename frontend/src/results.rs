@@ -16,7 +16,6 @@ mod placement;
 mod published;
 mod ranking;
 mod ranking_table;
-mod rehearse;
 mod status;
 mod studies;
 mod time_and_memory;

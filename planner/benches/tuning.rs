@@ -84,11 +84,3 @@ fn a_rank_within_half_a_percent(bencher: divan::Bencher<'_, '_>, (pairs, depth, 
     let settings = Settings { gap: 0.005, solver: Solver::BranchAndBound, ..Settings::default() };
     bencher.bench(|| solve(&problem, &settings));
 }
-
-/// HiGHS within 5 %, from the greedy start: what the paper's road costs where the bound does not settle it.
-#[cfg(feature = "highs")]
-#[divan::bench(args = RANKS, sample_count = 10)]
-fn a_rank_by_highs(bencher: divan::Bencher<'_, '_>, (pairs, depth, percent): (usize, usize, u64)) {
-    let problem = rank(pairs, depth, percent);
-    bencher.bench(|| planner::tuning::integer_program(&problem, 0.05));
-}

@@ -12,8 +12,6 @@
 //! tightest open pair are looked at. The search starts from the best of the heuristics of this crate, and its bound from
 //! the least end that the conclusions alone cannot refute.
 //!
-//! The paper's integer program stands beside it as a cross-check where HiGHS is compiled in (docs/adr/0011).
-//!
 //! *Sends* delay what they bring. Where a rank's sends wait for each other, which only happens where a send is longer
 //! than an action, ends are simulated and bounds count the delay alone: they stay valid, and enumeration ends only when
 //! every order has been settled or refuted.
@@ -22,15 +20,11 @@ mod branch;
 mod dispatch;
 mod node;
 mod one_machine;
-#[cfg(all(feature = "highs", not(target_family = "wasm")))]
-mod program;
 mod shop;
 mod start;
 #[cfg(test)]
 mod tests;
 
-#[cfg(all(feature = "highs", not(target_family = "wasm")))]
-pub use program::{ProgramAnswer, integer_program};
 pub use start::Heuristics;
 
 use branch::Search;

@@ -20,15 +20,15 @@
 //! launch joins a batch only if nothing in it ends later, by the timeline, than the first moment that somebody waits
 //! for the batch: grouping delays nothing.
 //!
-//! *No deadlock.* With few buffers a rank can wait for room that is made only by what it would do next. The plan is
-//! therefore [rehearsed](rehearsal) without times: all ranks go on until none can. Then the batch that holds somebody
-//! up is dissolved or, where none does, the receive that a stuck sender waits for is launched where its receiver
-//! stands, beyond the limit. Without such limits the order is the timeline's own, which ran, so the rehearsal comes to
-//! its end; [`crate::check::check_execution_plan`] looks again with code of its own.
+//! *No deadlock.* With few buffers a rank can wait for a buffer that only its own next action frees. Therefore
+//! `launch_order` runs all ranks without times until none can continue. Then it splits the batch that blocks a rank. If
+//! no batch blocks, it launches the receive that a blocked sender waits for at the receiver's current position, beyond
+//! the buffer limit. Without buffer limits the order is that of the timeline, which has run, so this terminates.
+//! [`crate::check::check_execution_plan`] checks the result with independent code.
 
 mod action;
+mod launch_order;
 mod listing;
-mod rehearsal;
 mod windows;
 mod work;
 
@@ -142,7 +142,7 @@ pub enum CompileError {
 pub fn compile(timeline: &Timeline, buffers: Buffers) -> Result<ExecutionPlan, CompileError> {
     let work = work::Work::of(timeline)?;
     let windows = windows::Windows::of(&work, buffers);
-    let programs = rehearsal::rehearse(&work, &windows)?;
+    let programs = launch_order::order_launches(&work, &windows)?;
     Ok(listing::list(timeline, &work, &windows, &programs, buffers))
 }
 

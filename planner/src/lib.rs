@@ -21,7 +21,6 @@ pub mod export;
 pub mod flow;
 pub mod heterogeneous_strategies;
 pub mod host;
-mod integer;
 pub mod model;
 pub mod observed;
 pub mod observer;

@@ -10,7 +10,7 @@ use crate::jobs::Jobs;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::overviews::Overviews;
-use crate::rehearsals::Rehearsals;
+use crate::replay::Replays;
 use crate::store::Store;
 use crate::studies::Studies;
 use crate::sweeps::Sweeps;
@@ -30,8 +30,8 @@ pub struct App {
     pub bodies: Arc<Bodies>,
     /// Whole files on their way.
     pub imports: Imports,
-    /// Rehearsals at work.
-    pub rehearsals: Rehearsals,
+    /// Replays of the example log.
+    pub replays: Replays,
     /// First looks at large timelines.
     pub overviews: Overviews,
     /// Studies of plans.

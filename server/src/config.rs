@@ -1,12 +1,10 @@
 //! Flags and environment: the only place that reads them.
 
 mod lengths;
-mod rehearse;
 mod schedules;
 mod token;
 
 pub use lengths::LengthsArguments;
-pub use rehearse::RehearseArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
 pub use token::{TokenArguments, TokenCommand, TokenFile, TokenFileError};
 
@@ -55,12 +53,6 @@ pub enum Command {
     Lengths(LengthsArguments),
     /// Gather the lines that shares of sweeps have written, and say which are missing.
     Import(ImportArguments),
-    /// Rehearse a plan for real: a process for every rank, a message for every transfer; its log and its trace as a training
-    /// job would write them.
-    Rehearse(RehearseArguments),
-    /// Be one rank of a rehearsal.
-    #[command(hide = true)]
-    RehearseRank,
     /// Copy the database of a server, running or not, into a new file.
     Backup(BackupArguments),
     /// Put a backup in the place of a database that no server uses.

@@ -18,7 +18,6 @@ pub(crate) mod pages;
 pub(crate) mod papers;
 pub(crate) mod presets;
 pub(crate) mod profiles;
-pub(crate) mod rehearsals;
 pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;

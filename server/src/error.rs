@@ -172,15 +172,9 @@ pub enum ApiError {
     /// Too many imports.
     #[error("{0}")]
     ImportsFull(#[from] Busy),
-    /// Too many rehearsals are at work.
-    #[error("{0} rehearsal is at work already; try again when it has ended")]
-    RehearsalsFull(usize),
-    /// The plan cannot be rehearsed here.
-    #[error("{0}")]
-    NotRehearsable(String),
-    /// No rehearsal of that run is at work.
-    #[error("no rehearsal of the run {0:?} is at work")]
-    NoSuchRehearsal(String),
+    /// The maximum number of replays is running.
+    #[error("{0} replays are running already; try again when one has ended")]
+    ReplaysFull(usize),
     /// There is no plan of this engine yet.
     #[error("this engine has not planned the scenario yet: plan it first")]
     NotPlanned,

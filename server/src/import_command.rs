@@ -12,7 +12,7 @@ use planner::sweep::{Sheet, Sweep, ranges, runs};
 use crate::access::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::ImportArguments;
-use crate::rehearsal::Remote;
+use crate::remote::Remote;
 use crate::store::{Store, StoreError, Tenancy, TenancyError};
 use crate::sweeps::gathering::{self, Lines};
 

@@ -15,7 +15,7 @@ use planner::workload::Dataset;
 use serde_json::json;
 
 use crate::config::LengthsArguments;
-use crate::rehearsal::Remote;
+use crate::remote::Remote;
 
 /// Text behind the flags in `planscope lengths --help`.
 pub const HELP: &str = "\

@@ -55,8 +55,6 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Sweep(arguments) => server::sweep_command::run(&arguments),
         Command::Lengths(arguments) => server::lengths_command::run(&arguments),
         Command::Import(arguments) => server::import_command::run(&arguments),
-        Command::Rehearse(arguments) => server::rehearse_command::run(&arguments),
-        Command::RehearseRank => server::rehearsal::run_rank(),
         Command::Backup(arguments) => server::backup_command::backup(&arguments),
         Command::Restore(arguments) => server::backup_command::restore(&arguments),
         Command::CancelWork(arguments) => server::cancel_work_command::run(&arguments),

@@ -1,7 +1,7 @@
 //! How many files and connections the system lets the program have open.
 
-/// Files beside those of connections: the database and its journal, once for every one of its connections, standard streams, pipes of
-/// rehearsals, connections that are accepted for health checks alone, the runtime's own.
+/// Files beside those of connections: the database and its journal, once for every one of its connections, standard streams,
+/// connections that are accepted for health checks alone, the runtime's own.
 const OTHERS: u64 = 128;
 
 /// Connections that there can be files for, at most so many. A trace that comes is a connection and a file beside the database, so

@@ -5,8 +5,10 @@ use api::job::JobState;
 use crate::app::App;
 use crate::endpoint::scenarios::validate;
 use crate::jobs::Jobs;
-use crate::rehearsals;
 use crate::store::{LeftJob, StoreError};
+
+/// Exit code of a process that a signal ended.
+const LOST: i32 = 137;
 
 /// Takes up the jobs that were answered for and are not over. Says how many are planned again.
 ///
@@ -52,7 +54,7 @@ pub async fn leave_work(app: &App) -> Result<(), StoreError> {
 /// The database does not answer. A single run that cannot be ended is told in the log.
 pub async fn end_what_broke_off(app: &App) -> Result<(), StoreError> {
     for run in app.store.reader().open_rehearsals().await? {
-        if let Err(error) = app.live.finish(&run, rehearsals::LOST, Some("the server ended")).await {
+        if let Err(error) = app.live.finish(&run, LOST, Some("the server ended")).await {
             tracing::warn!(run, "a rehearsal that ended with the server before was not ended: {error}");
         }
     }

@@ -27,7 +27,7 @@ use crate::endpoint::runs::log::LARGEST_END_KIB;
 use crate::endpoint::scenarios::{LARGEST_DOCUMENT, LARGEST_SCENARIO};
 use crate::endpoint::{
     accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs, metrics,
-    observations, outcomes, pages, papers, presets, profiles, rehearsals, runs, scenarios, schedules, sessions,
+    observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions,
     studies, sweeps, tokens, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
@@ -110,10 +110,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(job_configs::read))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))
-        .routes(routes!(rehearsals::start))
-        .routes(routes!(rehearsals::end))
         .routes(routes!(runs::list, runs::open))
         .routes(routes!(runs::events::several))
+        .routes(routes!(runs::replays::start))
         .routes(routes!(runs::one, runs::change, runs::delete))
         .routes(routes!(runs::restore))
         .routes(routes!(runs::token))

@@ -22,7 +22,7 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::open_files;
 use crate::overviews::Overviews;
-use crate::rehearsals::Rehearsals;
+use crate::replay::Replays;
 use crate::resumption;
 use crate::router::router;
 use crate::store::{self, Store, Tenancy};
@@ -34,6 +34,8 @@ use crate::web::Web;
 /// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
 const STUDIES: usize = 16;
 /// How long open requests may take to end.
+/// Time between two steps of a replayed example log.
+const REPLAY_INTERVAL: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves until interrupted.
@@ -65,7 +67,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
         bodies: Arc::new(Bodies::new(arguments.body_limits())),
         imports: Imports::new(ImportLimits::default()),
-        rehearsals: Rehearsals::new(),
+        replays: Replays::new(REPLAY_INTERVAL),
         jobs,
         store,
         traces: Traces::new(arguments.traces()),
@@ -78,7 +80,6 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let listener = TcpListener::bind(arguments.address)
         .await
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
-    app.rehearsals.listen(listener.local_addr()?);
     resumption::end_what_broke_off(&app).await.context("what the server before left cannot be ended")?;
     if limits.takes_work {
         resumption::take_up_jobs(&app).await.context("jobs that were left cannot be taken up")?;

@@ -236,20 +236,15 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await page.context().close();
 });
 
-test("a rehearsal is one click away, and stopped on its page", async () => {
+test("an example log is replayed as a live run", async () => {
   const page = await stage.open();
-  await page.goto("/");
-  await page.getByTestId("rehearse-llama-2-7b-long-documents").click();
-  await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 120_000 });
-  const stop = page.getByTestId("stop-rehearsal");
-  await eventually(async () => (await stage.server.get("/runs")).runs[0].points, (points) => points > 0, "its first point");
-  await page.screenshot({ path: join(pictures, "rehearsal-1440-light.png") });
-  await stop.click();
-  await page.getByTestId("end-reason").getByText("Was ended by somebody").waitFor();
-  await page.getByTestId("run-state").getByText("Ended").waitFor();
-  assert.equal(await stop.count(), 0);
-  const log = page.getByTestId("log-file-0");
-  assert.match(await (await fetch(new URL(await log.getAttribute("href"), stage.server.url))).text(), /rehearsal: was ended by somebody/);
+  await page.goto("/runs");
+  await page.getByTestId("replay-example").click();
+  await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 60_000 });
+  await page.getByTestId("run-state").getByText("Live").waitFor();
+  const run = new URL(page.url()).pathname.split("/").pop();
+  await eventually(async () => (await stage.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "its first points");
+  await page.screenshot({ path: join(pictures, "replay-1440-light.png") });
   expectNoFaults(page);
   await page.context().close();
 });

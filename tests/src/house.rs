@@ -69,6 +69,8 @@ pub struct Settings {
     pub body_limits: BodyLimits,
     /// How much is imported at once.
     pub import_limits: ImportLimits,
+    /// Time between two steps of a replayed log.
+    pub replay_interval: Duration,
     /// Changes to the limits of traces.
     pub trace_limits: fn(&mut TraceLimits),
     /// Token that is needed.
@@ -90,6 +92,7 @@ impl Default for Settings {
             live_limits: LiveLimits::default(),
             body_limits: BodyLimits::default(),
             import_limits: ImportLimits::default(),
+            replay_interval: Duration::ZERO,
             trace_limits: |_| {},
             token: None,
             quota: None,
@@ -153,8 +156,8 @@ impl House {
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
             bodies: Arc::new(Bodies::new(settings.body_limits)),
             imports: Imports::new(settings.import_limits),
+            replays: server::replay::Replays::new(settings.replay_interval),
             sweeps: server::sweeps::Sweeps::new(store.clone(), Arc::clone(&shared), jobs.turns(), settings.limits),
-            rehearsals: server::rehearsals::Rehearsals::new(),
             jobs,
             store: store.clone(),
             traces: Traces::new(traces),

@@ -40,7 +40,6 @@ struct Figure {
 
 /// Runs the benchmarks and prints the table.
 pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
-    setup::native(workspace)?;
     let (mut figures, mut ran) = (Vec::new(), Vec::new());
     for source in Source::ALL {
         if wanted.only.as_ref().is_some_and(|only| !source.name().contains(only.as_str())) {

@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 
 /// Runs them, cheapest first.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    setup::building(workspace)?;
+    setup::web(workspace)?;
     Step::cargo(workspace).args(["fmt", "--all", "--check"]).run()?;
     Step::cargo(workspace).args(["test", "--quiet", "--package", "planscope-xtask", "--test", "tidy"]).run()?;
     deny::dependencies(workspace)?;

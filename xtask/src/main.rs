@@ -12,7 +12,6 @@ mod lint;
 mod node;
 mod serve;
 mod setup;
-mod solver;
 mod step;
 mod suite;
 mod web;
@@ -37,8 +36,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fetch what building and testing need: the wasm target, the npm packages, what HiGHS is built with, a
-    /// Chromium
+    /// Fetch what building and testing need: the wasm target, the npm packages, a Chromium
     Setup,
     /// Build the web files into target/web
     Build(BuildArguments),
@@ -165,7 +163,6 @@ fn run(command: Command) -> anyhow::Result<()> {
                 ("--accept", arguments.accept),
                 ("--fit-host", arguments.fit_host),
             ];
-            setup::native(&workspace)?;
             Step::cargo(&workspace)
                 .args(["run", "--release", "--package", "planscope-accuracy", "--", "--data"])
                 .arg(&arguments.data)

@@ -11,7 +11,7 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
 /// Sets up, builds, and becomes the server.
 pub(crate) fn serve(workspace: &Workspace, profile: Profile, rest: &[String]) -> Result<()> {
-    setup::building(workspace)?;
+    setup::web(workspace)?;
     web::build(workspace, profile)?;
     // The planner is optimised in the dev profile too: a first release build would cost minutes for little.
     let (flags, folder): (&[&str], _) = match profile {

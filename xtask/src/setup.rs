@@ -4,26 +4,15 @@ use anyhow::{Context, Result};
 
 use crate::step::Step;
 use crate::workspace::Workspace;
-use crate::{chromium, node, solver};
+use crate::{chromium, node};
 
 const WASM: &str = "wasm32-unknown-unknown";
 
 /// Everything that building, serving and testing need.
 pub(crate) fn everything(workspace: &Workspace) -> Result<()> {
-    building(workspace)?;
+    web(workspace)?;
     println!("setup: Chromium {}", chromium::ensure(workspace)?.display());
     Ok(())
-}
-
-/// What building and serving need: the pages and the server.
-pub(crate) fn building(workspace: &Workspace) -> Result<()> {
-    native(workspace)?;
-    web(workspace)
-}
-
-/// What the server and the planner's tests are compiled with.
-pub(crate) fn native(workspace: &Workspace) -> Result<()> {
-    solver::ensure(workspace)
 }
 
 /// What the pages are built with: the wasm target and the npm packages.

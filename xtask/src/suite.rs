@@ -34,7 +34,7 @@ pub(crate) enum Pictures {
 
 /// Runs the tests. A failing part does not hide the others: all run, the summary names each, any failure fails.
 pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Result<()> {
-    setup::building(workspace)?;
+    setup::web(workspace)?;
     let data = data(workspace)?;
     let mut parts: Vec<(&str, Result<()>, f64)> = Vec::new();
     let mut part = |name, work: &dyn Fn() -> Result<()>| {

@@ -4,7 +4,6 @@ pub(crate) mod glance;
 mod headline;
 mod new_scenario;
 pub(crate) mod ready_line;
-mod rehearse;
 mod set_ups;
 
 use api::front_page::{FrontPage, Tile, Topic};
@@ -19,7 +18,6 @@ use crate::notice::FailureNotice;
 use crate::recent::OpenedLast;
 use headline::HeadlineFigures;
 use new_scenario::NewScenario;
-use rehearse::RehearseReady;
 use set_ups::SetUps;
 
 /// Kept scenarios shown here; the rest is a page of its own.
@@ -127,7 +125,6 @@ fn ReadyTile(tile: Tile) -> impl IntoView {
                 {headline.map(|headline| view! { <HeadlineFigures headline=headline /> })}
                 <span class="muted">{devices}{synthetic}</span>
             </a>
-            <RehearseReady slug=slug title=title />
         </div>
     }
 }

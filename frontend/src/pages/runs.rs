@@ -2,6 +2,7 @@
 
 mod importing;
 mod opening;
+mod replaying;
 
 use api::path;
 use api::run::{RunList, RunState, RunSummary};
@@ -13,6 +14,7 @@ use crate::runs::{StateBadge, origin_words, progress_words, size};
 use crate::shelf::{About, Choice, Column, Kept, Shelf, ShelfView};
 use importing::ImportLog;
 use opening::OpenRun;
+use replaying::ReplayExample;
 
 impl Kept for RunSummary {
     type List = RunList;
@@ -87,6 +89,7 @@ pub(crate) fn RunsPage() -> impl IntoView {
                 <OpenRun changed=changed />
                 <ImportLog changed=changed />
             </div>
+            <ReplayExample />
             <ShelfView shelf=shelf empty=Empty />
         </main>
     }
@@ -96,9 +99,5 @@ pub(crate) fn RunsPage() -> impl IntoView {
 fn Empty() -> impl IntoView {
     view! {
         <p>"No run yet. Track a live run and paste its command next to a training job, or drop the log of a finished job."</p>
-        <p>
-            "No training job? Rehearse a plan: one process for each rank executes it on this machine and writes a log. "
-            "Open a "<a href="/">"ready scenario"</a>" and press Rehearse next to a plan."
-        </p>
     }
 }

@@ -6,7 +6,6 @@ use leptos::prelude::*;
 
 use super::memory_card::MemoryCard;
 use super::ranking;
-use super::rehearse::{RehearsalFailure, Rehearse};
 use crate::explore::{Explore, use_explore};
 use crate::gantt::{CompareBar, ComparedDevices, Differences, Gantt, Legend, RankDevices};
 use crate::{format, pointer};
@@ -190,7 +189,6 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
         reference.get().map(|reference| compared_devices(explore, planner, reference)).unwrap_or_default()
     });
     let overview = Signal::derive(move || explore.charted.with(|shown| shown.overview(planner)));
-    let rehearsal = RwSignal::new(None);
     view! {
         <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || chosen.get() == Some(planner)>
             <header class="card-title">
@@ -204,9 +202,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                 {move || difference().map(|(difference, words)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{words}</span> })}
                 {move || planning().map(|words| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{words}</span> })}
                 <span class="grow"></span>
-                <Rehearse planner=planner failure=rehearsal />
             </header>
-            <RehearsalFailure failure=rehearsal />
             <Gantt
                 chart=chart_of(planner)
                 id=planner.id()

@@ -292,7 +292,7 @@ fn Choices(compared: Compared) -> impl IntoView {
                     {move || (0..batches()).map(|at| view! { <option value=at.to_string() prop:selected=move || compared.iteration.get() as usize == at>{at}</option> }).collect_view()}
                 </select>
             </label>
-            <label title="For a rehearsal that ran faster than the plan: observed times are multiplied by it">"Speed "
+            <label title="Observed times are multiplied by it: for a run of a scaled job">"Speed "
                 <input
                     type="number"
                     data-testid="trace-speed"

@@ -1,6 +1,6 @@
 //! From programs to lists of actions.
 
-use super::rehearsal::{Operation, Program};
+use super::launch_order::{Operation, Program};
 use super::windows::Windows;
 use super::work::{Unit, Work};
 use super::{Buffers, Ending, ExecutionPlan, PlanAction, PlanActionKind, Transfer};
@@ -80,7 +80,7 @@ impl<'a> Lister<'a> {
         Self { timeline, work, tags, list: Vec::new(), now_ns: 0, batches: 0, last_batch: None, batch_of }
     }
 
-    fn launch(&mut self, launches: &[super::rehearsal::Launch]) {
+    fn launch(&mut self, launches: &[super::launch_order::Launch]) {
         for launch in launches {
             if self.last_batch.replace(launch.batch) != Some(launch.batch) {
                 self.batches += 1;

@@ -5,7 +5,7 @@ use super::greedy::Trial;
 use super::problem::{Moment, TuningProblem};
 use super::relaxation::{Relaxation, cutoff};
 use crate::proof::{Proof, relative_gap};
-use crate::units::{Bytes, Nanos, Seconds};
+use crate::units::{Bytes, Nanos};
 
 /// How hard to try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,14 +16,12 @@ pub struct Settings {
     pub solver: Solver,
     /// Partial choices that branch and bound may follow, all pairs together.
     pub nodes: u64,
-    /// Wall time that HiGHS may take. With one the answer may differ from run to run, so planners set none.
-    pub time_limit: Option<Seconds>,
 }
 
 impl Default for Settings {
-    /// The paper's gap of 5 % (PipeWeaver, section 6.3), and the strongest solver that was compiled in.
+    /// The paper's gap of 5 % (PipeWeaver, section 6.3), with branch and bound.
     fn default() -> Self {
-        Self { gap: 0.05, solver: Solver::STRONGEST, nodes: 20_000, time_limit: None }
+        Self { gap: 0.05, solver: Solver::BranchAndBound, nodes: 20_000 }
     }
 }
 
@@ -34,20 +32,14 @@ pub enum Solver {
     Lagrangian,
     /// Breadth-first branch and bound with the same prices.
     BranchAndBound,
-    /// The integer program of PipeWeaver's section 6.3 in HiGHS; skipped where it was not compiled in.
-    Highs,
 }
 
 impl Solver {
-    /// The strongest that was compiled in.
-    pub const STRONGEST: Self = if crate::integer::COMPILED_IN { Self::Highs } else { Self::BranchAndBound };
-
     /// Stable identifier.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Lagrangian => "lagrangian",
             Self::BranchAndBound => "branch_and_bound",
-            Self::Highs => "highs",
         }
     }
 }
@@ -121,8 +113,7 @@ pub enum Infeasible {
 /// Chooses one candidate per pair so that memory stays within the limit at every instant and the sum of times is
 /// small (PipeWeaver, section 6.3).
 ///
-/// The same question and settings give the same answer, and without [`Settings::time_limit`] on every machine; with
-/// and without HiGHS wherever the first two solvers close the gap.
+/// The result depends only on the problem and the settings.
 pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Infeasible> {
     let gap = if settings.gap.is_finite() { settings.gap.clamp(0.0, 1.0) } else { 0.0 };
     possible(problem)?;
@@ -139,18 +130,6 @@ pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Inf
         state.nodes = enumeration.nodes;
         state.impossible = enumeration.bound.is_none();
         state.bound = state.bound.max(enumeration.bound.unwrap_or_default());
-    }
-    #[cfg(all(feature = "highs", not(target_family = "wasm")))]
-    if settings.solver >= Solver::Highs && !state.impossible && state.is_open(best.as_ref(), gap) {
-        let answer = super::program::solve(problem, best.as_ref().map(Trial::choice), gap, settings.time_limit);
-        state.solver = Solver::Highs;
-        state.impossible = answer.impossible && best.is_none();
-        state.bound = state.bound.max(answer.bound);
-        if let Some(found) = answer.choice.map(|choice| Trial::of(problem, choice))
-            && best.as_ref().is_none_or(|best| found.time() < best.time())
-        {
-            best = Some(found);
-        }
     }
     let limit = problem.limit;
     let best = match best {
@@ -169,15 +148,6 @@ pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Inf
         solver: state.solver,
         nodes: state.nodes,
     })
-}
-
-/// The integer program alone, from the greedy start: what HiGHS would take if nothing came before it. For measurements.
-#[cfg(all(feature = "highs", not(target_family = "wasm")))]
-pub fn integer_program(problem: &TuningProblem, gap: f64) -> Option<Nanos> {
-    let mut trial = Trial::fastest(problem);
-    let start = trial.repair_and_improve().then_some(trial);
-    let answer = super::program::solve(problem, start.as_ref().map(Trial::choice), gap, None);
-    answer.choice.map(|choice| problem.time(&choice))
 }
 
 /// How far the solvers have come.

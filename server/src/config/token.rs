@@ -71,7 +71,6 @@ impl Command {
             Self::Health(arguments) => arguments.token_file.fill(&mut arguments.token),
             Self::Import(arguments) => arguments.token_file.fill(&mut arguments.token),
             Self::Lengths(arguments) => arguments.token_file.fill(&mut arguments.token),
-            Self::Rehearse(arguments) => arguments.token_file.fill(&mut arguments.token),
             _ => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod log;
 pub(crate) mod points;
+pub(crate) mod replays;
 
 use api::run::{CreatedRun, NewRun, RunChange, RunDetail, RunList, RunOrigin, RunState};
 use api::shelf::ListQuery;

@@ -66,7 +66,6 @@ impl ApiError {
             | Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
             | Self::NoPlanOf(_)
-            | Self::NoSuchRehearsal(_)
             | Self::NoSuchRank { .. }
             | Self::NoSuchIteration { .. }
             | Self::NoSlice { .. }
@@ -92,9 +91,8 @@ impl ApiError {
             Self::NotExportable(_) => ("not-exportable", S::UNPROCESSABLE_ENTITY, "The plan has no such form"),
             Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
-            Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),
-            Self::NotRehearsable(_) => ("not-rehearsable", S::UNPROCESSABLE_ENTITY, "The plan cannot be rehearsed"),
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
+            Self::ReplaysFull(_) => ("replays-full", S::SERVICE_UNAVAILABLE, "Too many replays"),
             Self::ImportsFull(_) => ("imports-full", S::SERVICE_UNAVAILABLE, "Too many imports"),
             Self::WithoutWork => ("without-work", S::SERVICE_UNAVAILABLE, "The server plans nothing"),
             Self::TooLong(_) => ("too-long", S::UNPROCESSABLE_ENTITY, "The computation takes too long"),
@@ -118,7 +116,7 @@ impl ApiError {
             Self::QueueFull(_)
             | Self::StudiesFull(_)
             | Self::ImportsFull(_)
-            | Self::RehearsalsFull(_)
+            | Self::ReplaysFull(_)
             | Self::StreamsFull(_)
             | Self::Limit(_)
             | Self::Stopping

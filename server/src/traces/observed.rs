@@ -67,7 +67,7 @@ impl Actions {
             let process = &trace.processes[trace.lanes[trace.slices.lane[slice] as usize].process as usize];
             let start_ns = trace.slices.start_ns[slice].saturating_sub(trace.origin_ns);
             actions.rows.push(ActionRow {
-                // A rehearsal writes a process for every rank.
+                // Some traces have one process per rank and no rank field.
                 rank: process.rank.or_else(|| process.id.parse().ok()).filter(|&rank| rank < MOST_NUMBER),
                 kind: span_kind as u8,
                 stage,

@@ -4,6 +4,7 @@ mod access;
 mod events;
 mod keeping;
 mod limits;
+mod replays;
 mod sending;
 
 use std::collections::BTreeMap;

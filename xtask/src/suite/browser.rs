@@ -13,8 +13,8 @@ use crate::{chromium, node};
 /// Whether the server's program is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
-    /// Its own tests have just built it, with the features of the whole workspace: building it alone would have other ones
-    /// and compile half of it again, HiGHS included.
+    /// The tests of the workspace have built it. Building the package alone selects other features and compiles half
+    /// of the dependencies again.
     Built,
     /// Nobody has.
     ToBuild,

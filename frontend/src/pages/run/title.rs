@@ -100,7 +100,6 @@ pub(super) fn RunTitle() -> impl IntoView {
                 <span class="visually-hidden">{name}</span>
                 <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="200" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
             </h1>
-            <StopRehearsal state=state failure=failure />
             <span class="export-links" role="group" aria-label="Export">{exports}</span>
         </div>
         <div class="run-status">
@@ -135,34 +134,5 @@ fn exports(id: &str, file: &str) -> impl IntoView + use<> {
         <a class="button" href=path::run_export(id, "csv") download=format!("{file}.csv")>"CSV"</a>
         <a class="button" href=path::run_export(id, "json") download=format!("{file}.json")>"JSON"</a>
         <a class="button" href=path::run_log(id) download=format!("{file}.log")>"Raw log"</a>
-    }
-}
-
-/// Ends a rehearsal that the server walks through; its run stays.
-#[component]
-fn StopRehearsal(state: Memo<RunState>, failure: RwSignal<Option<Failure>>) -> impl IntoView {
-    let observed = use_observed();
-    let is_rehearsal = Memo::new(move |_| observed.summary().is_some_and(|run| run.origin == RunOrigin::Rehearsal));
-    let goes_on = move || is_rehearsal.get() && !matches!(state.get(), RunState::Ended | RunState::Crashed);
-    let busy = RwSignal::new(false);
-    let stop = move |_| {
-        busy.set(true);
-        let url = path::rehearsal(&observed.feed.id());
-        spawn_local(async move {
-            let answer = client::tell("DELETE", &url, Body::Empty).await;
-            // Its end comes with the stream; until then the button stays pressed.
-            if let Err(problem) = answer {
-                busy.try_set(false);
-                failure.try_set(Some(problem));
-            }
-        });
-    };
-    view! {
-        <Show when=goes_on>
-            <button type="button" class="quiet" data-testid="stop-rehearsal" disabled=move || busy.get() on:click=stop>
-                {move || if busy.get() { "Stopping…" } else { "Stop" }}
-                <span class="visually-hidden">" the rehearsal"</span>
-            </button>
-        </Show>
     }
 }

@@ -8,7 +8,7 @@ use crate::cost::{LayerCost, LayerTable, MicrobatchLoad, Partition, PipelineCost
 use crate::plan::misfit::Misfit;
 use crate::schedule::{ActionKind, Schedule};
 use crate::tuning::{
-    Candidate, Event, Infeasible, LayerOption, PairCost, Settings, Solver, TuningProblem, candidates, solve,
+    Candidate, Event, Infeasible, LayerOption, PairCost, Settings, TuningProblem, candidates, solve,
 };
 use crate::units::Bytes;
 
@@ -81,8 +81,7 @@ impl Options {
         costs: &PipelineCosts,
         limit: Bytes,
     ) -> Result<Vec<StrategyMix>, Misfit> {
-        // HiGHS is not everywhere, and plans are the same everywhere.
-        let settings = Settings { solver: Solver::BranchAndBound, ..Settings::default() };
+        let settings = Settings::default();
         let mut mixes = vec![StrategyMix::default(); self.pairs.len()];
         for (rank, order) in schedule.orders.iter().enumerate() {
             let cell = |place: usize| costs.cell(order[place].stage as usize, order[place].microbatch as usize);

@@ -91,7 +91,7 @@ pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Resul
 pub(crate) struct TimelineOptions {
     /// Place of the observed iteration, from 0; absent: 0.
     observed: Option<u32>,
-    /// Times are multiplied by it: how many times faster than the plan a rehearsal ran; absent: 1.
+    /// Factor applied to all times, for a run that was executed faster than planned. Default: 1.
     speed: Option<f64>,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct AlignmentOptions {
     planner: Option<String>,
     /// Iteration of the plan, from 0; absent: 0.
     iteration: Option<u32>,
-    /// Observed times are multiplied by it: how many times faster than the plan a rehearsal ran; absent: 1.
+    /// Factor applied to observed times, for a run that was executed faster than planned. Default: 1.
     speed: Option<f64>,
 }
 

@@ -141,7 +141,7 @@ async fn names_of_tokens_look_like_no_other() {
     }
 }
 
-/// The token of a run lets its traces in, and no others; a rehearsal needs no more.
+/// The token of a run accepts traces of this run only.
 #[tokio::test]
 async fn the_token_of_a_run_stores_its_traces() {
     let house = opened().await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::uploaded;
 
-/// Events of a timeline, a process for every rank as a rehearsal writes them; each action takes `factor` as long and `gap` ns are
+/// Events of a timeline, with one process per rank; each action takes `factor` as long and `gap` ns are
 /// between iterations of `repeats`.
 fn events(timeline: &Timeline, factor: u64, repeats: u64) -> Vec<Value> {
     let mut events = Vec::new();

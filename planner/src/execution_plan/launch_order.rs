@@ -1,4 +1,7 @@
-//! All ranks go through their units without times, until none can go on; what holds them up then gives way.
+//! Orders the launches of all ranks so that no rank waits forever.
+//!
+//! All ranks run their units without times until none can continue. Then the batch that blocks a rank is split, or a
+//! blocked receive is launched early.
 
 use super::CompileError;
 use super::windows::Windows;
@@ -23,10 +26,10 @@ pub(super) enum Operation {
 }
 
 /// The programs of all ranks.
-pub(super) fn rehearse(work: &Work, windows: &Windows) -> Result<Vec<Program>, CompileError> {
-    let mut rehearsal = Rehearsal::new(work, windows);
-    rehearsal.run()?;
-    Ok(rehearsal.finished())
+pub(super) fn order_launches(work: &Work, windows: &Windows) -> Result<Vec<Program>, CompileError> {
+    let mut order = LaunchOrder::new(work, windows);
+    order.run()?;
+    Ok(order.finished())
 }
 
 /// Operations of every rank by slot.
@@ -54,7 +57,7 @@ struct Batch {
     open: usize,
 }
 
-struct Rehearsal<'a> {
+struct LaunchOrder<'a> {
     work: &'a Work,
     windows: &'a Windows,
     /// Due launches.
@@ -72,7 +75,7 @@ struct Rehearsal<'a> {
     awake: Vec<usize>,
 }
 
-impl<'a> Rehearsal<'a> {
+impl<'a> LaunchOrder<'a> {
     fn new(work: &'a Work, windows: &'a Windows) -> Self {
         let (mut due, mut waits) = (BySlot::new(work), BySlot::new(work));
         for (index, message) in work.messages.iter().enumerate() {
