@@ -28,9 +28,11 @@ mod numbers;
 pub mod parquet;
 mod profile;
 mod python;
+mod quotes;
 mod reader;
 mod rows;
 mod sniff;
+mod stated;
 mod statistics;
 mod stream;
 mod table;
@@ -202,9 +204,23 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
 /// Reads a text by its form.
 fn read_text(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let format = sniff::format(text);
-    if let Some(histogram) = histogram::recognise(text, format, options) {
-        return histogram;
+    if let Some(plain) = quotes::unquote(text, format) {
+        let mut imported = read_text(&plain.text, options)?;
+        imported.report.warnings.push(quotes::sentence(plain.line));
+        return Ok(imported);
     }
+    let mut imported = match histogram::recognise(text, format, options) {
+        Some(histogram) => histogram?,
+        None => read_rows(text, format, options)?,
+    };
+    if matches!(format, Format::Table(_)) && options.column.is_none() {
+        imported.report.warnings.extend(table::unread_comment(text));
+    }
+    Ok(imported)
+}
+
+/// Reads the rows of a text.
+fn read_rows(text: &str, format: Format, options: &Options<'_>) -> Result<Imported, ImportError> {
     match format {
         Format::Numbers => numbers::import(text, options),
         Format::Table(delimiter) => table::import(text, delimiter, options),

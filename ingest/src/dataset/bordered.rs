@@ -22,10 +22,15 @@ pub(super) fn strip(text: &str) -> Option<Plain> {
     if let Some(text) = without_separator_line(text) {
         return Some(Plain { text, is_shortened: false });
     }
+    if let Some(text) = single_column(text) {
+        return Some(Plain { text, is_shortened: false });
+    }
     let head: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(HEAD).collect();
     let has_rule = head.iter().any(|line| is_rule(line));
     let columns = head.iter().find(|line| is_row(line)).map(|line| cells(line).len())?;
-    if !has_rule || columns < 2 {
+    // A single column between two bars has corners above it.
+    let has_corners = || head.iter().any(|line| is_rule(line) && line.contains(is_corner));
+    if !has_rule || (columns < 2 && !has_corners()) {
         return None;
     }
     let mut is_shortened = false;
@@ -55,6 +60,20 @@ fn without_separator_line(text: &str) -> Option<String> {
     (separator.chars().count() <= 1).then(|| format!("\n{rest}"))
 }
 
+/// A table of one column as psql prints it: a name, a line of dashes, values, and the number of rows.
+fn single_column(text: &str) -> Option<String> {
+    let mut lines = text.lines();
+    let (name, rule) = (lines.next()?.trim(), lines.next()?.trim());
+    let is_rule = rule.len() > 2 && rule.bytes().all(|byte| byte == b'-');
+    let last = text.trim_end().lines().next_back()?.trim();
+    let is_number_of_rows = last.starts_with('(') && (last.ends_with(" rows)") || last.ends_with(" row)"));
+    if !is_rule || !is_number_of_rows || name.is_empty() || text.contains('|') {
+        return None;
+    }
+    let values = lines.map(|line| if line.trim() == last { "" } else { line.trim() });
+    Some(std::iter::once(name).chain(std::iter::once("")).chain(values).collect::<Vec<_>>().join("\n"))
+}
+
 /// A line of dashes and corners, such as `+----+-----+`, `---- | ----` or `├────┼────┤`.
 fn is_rule(line: &str) -> bool {
     let line = line.trim();
@@ -66,6 +85,10 @@ fn is_rule(line: &str) -> bool {
 /// A line with cells between bars.
 fn is_row(line: &str) -> bool {
     !is_rule(line) && line.contains(is_bar)
+}
+
+const fn is_corner(c: char) -> bool {
+    matches!(c, '+' | '\u{250c}'..='\u{254b}' | '\u{2552}'..='\u{256c}')
 }
 
 const fn is_bar(c: char) -> bool {
@@ -122,6 +145,13 @@ mod tests {
             "┌────────┬───────┐\n│ length │ count │\n│ int64  │ int64 │\n├────────┼───────┤\n│    512 │     3 │\n│   1024 │     2 │\n└────────┴───────┘\n",
         ] {
             assert_eq!(plain(text), ["| length | count |", "| 512 | 3 |", "| 1024 | 2 |"], "{text}");
+        }
+        for text in [
+            "+----------+\n|num_tokens|\n+----------+\n|       512|\n|      1024|\n+----------+\n",
+            "┌────────────┐\n│ num_tokens │\n│   int64    │\n├────────────┤\n│        512 │\n│       1024 │\n└────────────┘\n",
+            "shape: (2, 1)\n┌────────────┐\n│ num_tokens │\n│ ---        │\n│ i64        │\n╞════════════╡\n│ 512        │\n│ 1024       │\n└────────────┘\n",
+        ] {
+            assert_eq!(plain(text), ["| num_tokens |", "| 512 |", "| 1024 |"], "{text}");
         }
         assert_eq!(
             strip("sep=;\nlength;count\n512;3\n").map(|plain| plain.text),

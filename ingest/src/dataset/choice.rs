@@ -4,7 +4,7 @@ use super::number::Notation;
 use super::profile::Profile;
 use super::text::Meter;
 use super::value::Row;
-use super::{ImportError, Kind, Meaning, Options, Unit, names, token_ids};
+use super::{ImportError, Kind, Meaning, Options, Unit, names, numbers, token_ids};
 
 mod automatic;
 mod doubt;
@@ -127,6 +127,14 @@ impl Choice {
                 return Err(ImportError::NoLengths { column: own.name.clone(), kind });
             }
         }
+        if let Some(index) = weight
+            && let Err(ambiguous) = &profiles[index].notation
+        {
+            return Err(ImportError::TwoReadings {
+                column: profiles[index].name.clone(),
+                value: ambiguous.value.clone(),
+            });
+        }
         let weight = weight.map(|index| {
             let own = &profiles[index];
             (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
@@ -147,6 +155,14 @@ impl Choice {
         });
         let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
             || profiles.iter().any(|own| own.has_values && matches!(own.meaning, Meaning::Images | Meaning::Media));
+        if options.column.is_none() {
+            warnings.extend(doubt::kinds(profiles));
+        }
+        if options.column.is_some() && options.unit.is_none() {
+            warnings.extend(parts.iter().filter(|part| names::has_other_unit(&part.name)).map(|part| {
+                format!("{} is read as a number of tokens, as chosen. Its name states another unit.", part.name)
+            }));
+        }
         warnings.splice(0..0, sentences(profiles, &parts, head, options));
         let is_packed = options.column.is_none() && images.is_none();
         let packed = if is_packed { Packed::of(profiles, &parts, head) } else { None };
@@ -206,7 +222,10 @@ pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, Im
         .map_err(|ambiguous| ImportError::TwoReadings { column: own.name.clone(), value: ambiguous.value })?;
     let unit = options.unit.unwrap_or_default();
     let parts = vec![Part::new(0, own, Measure::Number(notation, unit))];
-    let warnings = sentences(std::slice::from_ref(own), &parts, &[], options);
+    let mut warnings = sentences(std::slice::from_ref(own), &parts, &[], options);
+    if options.column.is_none() && unit == Unit::Tokens {
+        warnings.push(numbers::PLAIN.to_owned());
+    }
     Ok(Choice { warnings, ..Choice::of(parts) })
 }
 
@@ -228,6 +247,9 @@ fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec
     for name in [Some(name), options.add.filter(|name| !name.is_empty())].into_iter().flatten() {
         let index = find(profiles, name)?;
         let own = &profiles[index];
+        if parts.iter().any(|part: &Part| part.index == index) {
+            return Err(ImportError::AddedTwice { column: own.name.clone() });
+        }
         let unit = options.unit.unwrap_or(match own.meaning {
             Meaning::Length(unit) => unit,
             _ => Unit::Tokens,

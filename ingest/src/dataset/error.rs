@@ -80,6 +80,12 @@ pub enum ImportError {
         /// Kind of its values.
         kind: &'static str,
     },
+    /// The column of the lengths is also the one that is added.
+    #[error("column {column} is chosen twice; choose another column to add, or none")]
+    AddedTwice {
+        /// The column.
+        column: String,
+    },
     /// Numbers such as 1.261 in every row.
     #[error(
         "column {column} has two readings: {value} is {} with thousands separators or {} with decimals. Write numbers without separators, and upload the file again",

@@ -12,7 +12,7 @@ mod known;
 mod percentiles;
 mod printed;
 pub(super) mod samples;
-mod shares;
+pub(super) mod shares;
 mod table;
 mod text;
 
@@ -121,7 +121,12 @@ pub(super) fn of_edges(
     rows: &mut dyn Iterator<Item = Vec<String>>,
 ) -> Option<Result<Imported, ImportError>> {
     let has = |known: &[&str]| header.iter().any(|name| known.contains(&normal(name).as_str()));
-    if !(has(&known::LEFT) && has(&known::RIGHT) && has(&known::COUNTS)) {
+    let is_pair = |(left, right): &(&str, &str)| has(&[left]) && has(&[right]);
+    let is_narrow = header.len() < 4;
+    let has_edges = has(&known::LEFT) && has(&known::RIGHT)
+        || (is_narrow && (known::PAIRS.iter().any(is_pair) || has(&known::CENTERS)));
+    let has_bins = has(&["bin", "bins", "range", "interval", "bucket", "category"]) && is_narrow;
+    if !((has_edges || has_bins) && has(&known::COUNTS)) {
         return None;
     }
     table::read_rows(format, header, rows, None)
@@ -146,7 +151,7 @@ fn normal(name: &str) -> String {
 /// Samples by length as a histogram with a bin of no width for every length.
 pub(super) fn weighted(weights: BTreeMap<u32, f64>, report: Report) -> Result<Imported, ImportError> {
     let points = weights.into_iter().map(|(length, samples)| (f64::from(length), samples)).collect();
-    let Imported { dataset, report: own } = bins::points(Form::new("", ""), points)?;
+    let Imported { dataset, report: own } = bins::exact(Form::new("", ""), points)?;
     let warnings = [report.warnings, own.warnings].concat();
     Ok(Imported { dataset, report: Report { warnings, ..report } })
 }

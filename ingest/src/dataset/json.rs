@@ -9,8 +9,9 @@ use super::media::Field;
 use super::number::Number;
 use super::profile::{Column, Profile};
 use super::reader::Reader;
+use super::stated::{self, Stated};
 use super::value::{List, Members, Name, Place, Row, TOO_LONG, Value, ValueSeed};
-use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, token_ids};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, names, token_ids};
 
 mod frames;
 mod several;
@@ -75,6 +76,26 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     }
     if let Some(found) = index_of_shards(&fields) {
         return Err(ImportError::Shape { found: found.to_owned() });
+    }
+    if let Some((name, split, list)) = split_lists(&fields) {
+        let lists = vec![(std::borrow::Cow::Owned(name.to_owned()), Value::List(list.clone()))];
+        let mut imported = columns(lists, options)?;
+        imported
+            .report
+            .warnings
+            .push(format!("Only the lengths of {split} are read, and not those of other parts of {name}."));
+        return Ok(imported);
+    }
+    if let Some((name, inner)) = only_lists(&fields) {
+        if stated::of(name) == Stated::Other && options.column.is_none() {
+            let detail = format!("the lists are inside {name:?}, which names another quantity than lengths in tokens");
+            return Err(ImportError::Histogram { detail });
+        }
+        let sentence = check_texts(&fields, options)?;
+        let mut imported = columns(inner.clone(), options)?;
+        imported.report.warnings.extend(sentence);
+        imported.report.warnings.push(format!("Only the lists inside {name} are read."));
+        return Ok(imported);
     }
     if let Some(frame) = frames::frame(&fields) {
         return frames::read(frame, fields, options);
@@ -159,8 +180,66 @@ fn is_split(name: &str) -> bool {
     SPLITS.iter().any(|split| name.starts_with(split))
 }
 
+/// The only object of an object without lists, or the first of one for each split, if it holds lists of lengths:
+/// `{"stats": {"lengths": [..]}}`.
+fn only_lists<'f, 'v>(fields: &'f Members<'v>) -> Option<(&'f str, &'f Members<'v>)> {
+    let objects: Vec<(&str, &Members<'v>)> = fields
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::Object(inner) => Some((&**name, inner)),
+            _ => None,
+        })
+        .collect();
+    let &first = objects.first()?;
+    let are_lengths = |(name, value): &(std::borrow::Cow<'_, str>, Value<'_>)| {
+        matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Number(_))))
+            && matches!(names::meaning(name).0, Meaning::Length(_))
+            && !token_ids::are_listed(name)
+    };
+    let has_list = fields.iter().any(|(_, value)| matches!(value, Value::List(_)));
+    let is_clear = objects.len() == 1 || objects.iter().all(|(name, _)| is_split(name));
+    (is_clear && !has_list && first.1.iter().any(are_lengths)).then_some(first)
+}
+
+/// The first list of an object under the name of a length with a list for each split: `{"lengths": {"train": [..], "val": [..]}}`.
+fn split_lists<'f, 'v>(fields: &'f Members<'v>) -> Option<(&'f str, &'f str, &'f List<'v>)> {
+    let [(name, Value::Object(inner))] = fields.as_slice() else { return None };
+    let lists: Vec<(&str, &List<'v>)> = inner
+        .iter()
+        .map(|(split, value)| match value {
+            Value::List(list) if matches!(list.items.first(), Some(Value::Number(_))) && is_split(split) => {
+                Some((&**split, list))
+            }
+            _ => None,
+        })
+        .collect::<Option<_>>()?;
+    let &(split, list) = lists.first()?;
+    let is_length = matches!(names::meaning(name).0, Meaning::Length(_)) && !token_ids::is_single(name);
+    is_length.then_some((name, split, list))
+}
+
+/// Checks the texts of an object with lists of numbers; the result is a sentence about those that are not understood.
+fn check_texts(fields: &Members<'_>, options: &Options<'_>) -> Result<Option<String>, ImportError> {
+    let is_text = |value: &Value<'_>| matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Text(_))));
+    let has_numbers = !fields.iter().any(|(_, value)| is_text(value));
+    let inner = fields.iter().filter_map(|(_, value)| match value {
+        Value::Object(inner) => Some(inner),
+        _ => None,
+    });
+    let texts = fields.iter().chain(inner.flatten()).filter_map(|(name, value)| match value {
+        Value::Text(text) => Some((&**name, &**text)),
+        _ => None,
+    });
+    match stated::check(texts) {
+        _ if !has_numbers => Ok(None),
+        Err(_) if options.column.is_some() || options.unit.is_some() => Ok(None),
+        checked => checked.map_err(|detail| ImportError::Histogram { detail }),
+    }
+}
+
 /// Columns of values by name.
 fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let sentence = check_texts(&fields, options)?;
     let lists: Vec<(String, List<'_>)> = fields
         .into_iter()
         .filter_map(|(name, value)| match value {
@@ -188,6 +267,7 @@ fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Impor
     }
     let is_tokens = (0..lists.len()).any(|index| reader.is_needed(index) && lists[index].0 == "tokens");
     let mut imported = reader.finish("JSON lists by name")?;
+    imported.report.warnings.extend(sentence);
     if is_tokens && options.column.is_none() {
         let sentence = "The numbers of tokens are read as lengths. If they are identifiers, write them as input_ids.";
         imported.report.warnings.push(sentence.to_owned());

@@ -1,16 +1,27 @@
 //! Joins the shards of a dataset.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use planner::workload::Dataset;
 
+use super::histogram::shares;
 use super::{ImportError, Imported, MAX_BINS, MAX_ROWS, Report};
 
 /// Joins shards, each with its name, in their order. They must have the same source of lengths.
 pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
     let mut shards = shards.into_iter();
     let (first, mut whole) = shards.next().ok_or(ImportError::Empty)?;
+    let mut known = vec![(digest(&whole.dataset), first.clone())];
     for (other, shard) in shards {
+        let own = digest(&shard.dataset);
+        if let Some((_, same)) = known.iter().find(|(digest, _)| *digest == own) {
+            whole
+                .report
+                .warnings
+                .push(format!("{same} and {other} hold the same lengths. If it is one shard, remove one of them."));
+        }
+        known.push((own, other.clone()));
         let refuse = |detail: String| ImportError::Merge { first: first.clone(), other: other.clone(), detail };
         if whole.report.source != shard.report.source {
             return Err(refuse(format!("the lengths are {} and {}", whole.report.source, shard.report.source)));
@@ -22,6 +33,15 @@ pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
             ) => {
                 if text_tokens.len() + more.len() > MAX_ROWS {
                     return Err(ImportError::TooManyRows);
+                }
+                if images.is_empty() != more_images.is_empty() {
+                    let without = if images.is_empty() { &first } else { &other };
+                    let sentence = format!(
+                        "{without} has no images, unlike other shards. Its samples count as samples without images."
+                    );
+                    if !whole.report.warnings.contains(&sentence) {
+                        whole.report.warnings.push(sentence);
+                    }
                 }
                 if !images.is_empty() || !more_images.is_empty() {
                     images.resize(text_tokens.len(), 0);
@@ -40,6 +60,12 @@ pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
                 }
             }
             (Dataset::Histogram { edges, counts }, Dataset::Histogram { edges: more_edges, counts: more_counts }) => {
+                if are_shares(counts, &whole.report) || are_shares(&more_counts, &shard.report) {
+                    return Err(refuse(
+                        "their counts are shares, which do not state how large each shard is. Write counts, or merge the files before the upload"
+                            .to_owned(),
+                    ));
+                }
                 (*edges, *counts) = sum((edges, counts), (&more_edges, &more_counts));
                 if counts.len() > MAX_BINS {
                     let detail = format!("together they have {} bins; at most {MAX_BINS} are accepted", counts.len());
@@ -51,6 +77,23 @@ pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
         add(&mut whole.report, &other, shard.report);
     }
     Ok(whole)
+}
+
+/// A number that is the same for equal datasets.
+fn digest(dataset: &Dataset) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match dataset {
+        Dataset::Rows { text_tokens, images, .. } => (text_tokens, images).hash(&mut hasher),
+        Dataset::Histogram { edges, counts } => {
+            edges.iter().chain(counts).for_each(|number| number.to_bits().hash(&mut hasher));
+        }
+    }
+    hasher.finish()
+}
+
+/// Whether counts are shares of an unknown number of samples.
+fn are_shares(counts: &[f64], report: &Report) -> bool {
+    shares::are(counts) || report.warnings.iter().any(|warning| warning.contains("number of samples is not known"))
 }
 
 fn add(whole: &mut Report, name: &str, shard: Report) {
@@ -134,6 +177,29 @@ mod tests {
         assert_eq!(whole.dataset, expected);
         assert_eq!((whole.report.parsed, whole.report.repaired), (3, 1));
         assert_eq!(whole.report.first_problem.as_deref(), Some("b, line 3: read as 9"));
+    }
+
+    #[test]
+    fn shares_are_not_merged() {
+        for (one, other) in [
+            ("length,share\n128,0.5\n256,0.5\n", "length,share\n512,0.25\n1024,0.75\n"),
+            ("length,percentage\n128,50\n256,50\n", "length,percentage\n512,25\n1024,75\n"),
+            ("p50,p90,p99\n512,2048,4096\n", "p50,p90,p99\n256,1024,4096\n"),
+        ] {
+            let error = merge(vec![shard("a", one), shard("b", other)]).unwrap_err().to_string();
+            assert!(error.contains("counts are shares"), "{error}");
+        }
+        let counts = "length,count\n128,5\n256,7\n";
+        assert!(merge(vec![shard("a", counts), shard("b", "length,count\n512,9\n")]).is_ok());
+    }
+
+    #[test]
+    fn equal_shards_and_shards_without_images_are_named() {
+        let whole = merge(vec![shard("a", "num_tokens\n3\n5\n"), shard("b", "num_tokens\n3\n5\n")]).expect("shards");
+        assert!(whole.report.warnings[0].starts_with("a and b hold the same lengths"), "{:?}", whole.report.warnings);
+        let whole =
+            merge(vec![shard("a", "num_tokens\n3\n5\n"), shard("b", "num_tokens,images\n7,2\n9,1\n")]).expect("shards");
+        assert!(whole.report.warnings[0].starts_with("a has no images"), "{:?}", whole.report.warnings);
     }
 
     #[test]

@@ -2,523 +2,16 @@
 //!
 //! Names are compared by their letters and digits in lower case: `num_tokens`, `Num Tokens` and `numTokens` are equal.
 
+mod table;
 mod totals;
 mod unit;
 
-pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_total_tokens, may_be_total};
+pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total};
+pub(super) use unit::Quantity;
 
 use super::media::Field;
 use super::{Meaning, Unit};
-
-/// Names by meaning, the best name of a meaning first.
-const NAMES: [(Meaning, &[&str]); 17] = [
-    (
-        Meaning::Length(Unit::Tokens),
-        &[
-            "texttokens",
-            "numtotaltokens",
-            "totaltokens",
-            "totaltokencount",
-            "numtokens",
-            "ntokens",
-            "tokencount",
-            "tokenscount",
-            "numberoftokens",
-            "counttokens",
-            "tokens",
-            "numtok",
-            "tokenlength",
-            "tokenslength",
-            "tokenlen",
-            "lengthtokens",
-            "lengthintokens",
-            "lentokens",
-            "totallength",
-            "totallen",
-            "seqlen",
-            "seqlens",
-            "seqlength",
-            "sequencelength",
-            "sequencelengths",
-            "sequencelen",
-            "samplelength",
-            "samplelen",
-            "packedlength",
-            "length",
-            "lengths",
-            "len",
-            "lens",
-            "länge",
-            "sequenzlänge",
-            "longueur",
-            "longitud",
-            "lunghezza",
-            "comprimento",
-            "длина",
-            "长度",
-            "長度",
-            "長さ",
-            "길이",
-            "inputids",
-            "tokenids",
-            "inputidslength",
-            "inputidslen",
-        ],
-    ),
-    (
-        Meaning::Prompt,
-        &[
-            "inputlens",
-            "inputlengths",
-            "numprefilltokens",
-            "prefilltokens",
-            "prompttokens",
-            "numprompttokens",
-            "prompttokencount",
-            "inputtokens",
-            "numinputtokens",
-            "inputtokencount",
-            "contexttokens",
-            "numcontexttokens",
-            "requesttokens",
-            "questiontokens",
-            "inputlength",
-            "inputlen",
-            "promptlen",
-            "promptlength",
-            "sourcelength",
-            "srclen",
-            "isl",
-            "prompttokenids",
-        ],
-    ),
-    (
-        Meaning::Completion,
-        &[
-            "outputlens",
-            "outputlengths",
-            "numdecodetokens",
-            "decodetokens",
-            "completiontokens",
-            "numcompletiontokens",
-            "completiontokencount",
-            "outputtokens",
-            "numoutputtokens",
-            "outputtokencount",
-            "candidatestokencount",
-            "generatedtokens",
-            "numgeneratedtokens",
-            "responsetokens",
-            "answertokens",
-            "outputlength",
-            "outputlen",
-            "completionlen",
-            "completionlength",
-            "responselen",
-            "responselength",
-            "targetlength",
-            "tgtlen",
-            "osl",
-            "genlen",
-            "genlength",
-            "outputtokenids",
-            "completiontokenids",
-            "responsetokenids",
-        ],
-    ),
-    (
-        Meaning::Length(Unit::Characters),
-        &[
-            "numchars",
-            "nchars",
-            "charcount",
-            "charscount",
-            "characters",
-            "numcharacters",
-            "ncharacters",
-            "charactercount",
-            "chars",
-            "charlength",
-            "charlen",
-            "lengthchars",
-            "lengthcharacters",
-            "lenchars",
-        ],
-    ),
-    (
-        Meaning::Length(Unit::Bytes),
-        &[
-            "sizebytes",
-            "numbytes",
-            "nbytes",
-            "bytes",
-            "bytesize",
-            "bytelength",
-            "sizeinbytes",
-            "filesize",
-            "contentlength",
-            "size",
-            "zipsize",
-        ],
-    ),
-    (
-        Meaning::Weight,
-        &[
-            "count",
-            "counts",
-            "countstar",
-            "n",
-            "freq",
-            "freqs",
-            "frequency",
-            "frequencies",
-            "weight",
-            "weights",
-            "numsamples",
-            "nsamples",
-            "samplecount",
-            "samples",
-            "numexamples",
-            "nexamples",
-            "examples",
-            "numberofsamples",
-            "numberofsequences",
-            "numberofexamples",
-            "numberofdocuments",
-            "numberofrows",
-            "numsequences",
-            "nsequences",
-            "sequences",
-            "numseqs",
-            "quantity",
-            "occurrences",
-            "occurrence",
-            "cnt",
-            "numrows",
-            "nrows",
-            "rows",
-            "numdocs",
-            "ndocs",
-            "numdocuments",
-            "docs",
-            "documents",
-            "anzahl",
-            "häufigkeit",
-            "effectif",
-            "fréquence",
-            "cantidad",
-            "frecuencia",
-            "quantità",
-            "frequenza",
-            "quantidade",
-            "frequência",
-            "количество",
-            "частота",
-            "数量",
-            "频数",
-            "次数",
-            "件数",
-            "度数",
-            "개수",
-            "빈도",
-        ],
-    ),
-    (
-        Meaning::BinEdge,
-        &[
-            "left", "right", "lower", "upper", "low", "high", "binstart", "binend", "binleft", "binright", "binlower",
-            "binupper", "edge", "edges", "binedge", "binedges", "bin", "bins", "interval", "range", "bucket", "le",
-        ],
-    ),
-    (
-        Meaning::Chat,
-        &["messages", "conversations", "conversation", "chat", "chats", "dialog", "dialogs", "dialogue", "turns"],
-    ),
-    (
-        Meaning::Text,
-        &[
-            "text",
-            "content",
-            "contents",
-            "rawcontent",
-            "rawtext",
-            "plaintext",
-            "fulltext",
-            "pagecontent",
-            "document",
-            "article",
-            "body",
-            "passage",
-            "story",
-            "code",
-            "markdown",
-            "sentence",
-            "paragraph",
-            "caption",
-            "captions",
-            "transcript",
-            "transcription",
-            "review",
-            "reviewbody",
-            "reviewtext",
-            "comment",
-            "html",
-            "texts",
-            "data",
-        ],
-    ),
-    (
-        Meaning::PromptText,
-        &[
-            "instruction",
-            "prompt",
-            "question",
-            "query",
-            "problem",
-            "input",
-            "inputs",
-            "context",
-            "system",
-            "systemprompt",
-            "history",
-            "tools",
-        ],
-    ),
-    (
-        Meaning::AnswerText,
-        &[
-            "output",
-            "response",
-            "completion",
-            "answer",
-            "chosen",
-            "solution",
-            "target",
-            "targets",
-            "assistant",
-            "answers",
-        ],
-    ),
-    (
-        Meaning::Images,
-        &[
-            "images",
-            "numimages",
-            "imagecount",
-            "nimages",
-            "imgcount",
-            "image",
-            "imgs",
-            "imagepath",
-            "imagepaths",
-            "imagefiles",
-        ],
-    ),
-    (
-        Meaning::Media,
-        &[
-            "video",
-            "videos",
-            "audio",
-            "audios",
-            "audiopath",
-            "audiofilepath",
-            "audiofile",
-            "videopath",
-            "fps",
-            "samplingrate",
-            "samplerate",
-            "numchannels",
-            "bitrate",
-            "imagesizes",
-        ],
-    ),
-    (
-        Meaning::Identifier,
-        &[
-            "id",
-            "ids",
-            "index",
-            "idx",
-            "uid",
-            "uuid",
-            "guid",
-            "key",
-            "hash",
-            "sha",
-            "sha1",
-            "sha256",
-            "md5",
-            "url",
-            "rank",
-            "rowidx",
-            "position",
-            "nr",
-            "no",
-            "number",
-            "line",
-            "lineno",
-            "offset",
-            "seed",
-            "epoch",
-            "step",
-            "batch",
-            "shard",
-            "part",
-            "unnamed0",
-            "level0",
-            "instances",
-            "instance",
-            "chunk",
-            "turn",
-            "page",
-            "hashids",
-        ],
-    ),
-    (
-        Meaning::Time,
-        &[
-            "timestamp",
-            "timestamps",
-            "time",
-            "date",
-            "datetime",
-            "created",
-            "createdutc",
-            "arrival",
-            "arrivedat",
-            "year",
-            "month",
-            "day",
-            "hour",
-            "minute",
-            "published",
-            "ts",
-            "updated",
-            "pubdate",
-        ],
-    ),
-    (
-        Meaning::Duration,
-        &[
-            "duration",
-            "durations",
-            "seconds",
-            "secs",
-            "latency",
-            "elapsed",
-            "runtime",
-            "durationms",
-            "latencyms",
-            "audiolength",
-        ],
-    ),
-    (
-        Meaning::Score,
-        &[
-            "score",
-            "scores",
-            "rating",
-            "ratings",
-            "overall",
-            "stars",
-            "star",
-            "similarity",
-            "punsafe",
-            "pwatermark",
-            "nsfw",
-            "aesthetic",
-            "quality",
-            "toxicity",
-            "perplexity",
-            "ppl",
-            "loss",
-            "reward",
-            "probability",
-            "prob",
-            "confidence",
-            "percentile",
-            "quantile",
-            "cdf",
-            "ecdf",
-            "ccdf",
-            "cumulative",
-            "cumulativecount",
-            "cumulativeshare",
-            "cumsum",
-            "cumcount",
-            "cumpct",
-            "ratio",
-            "pdratio",
-            "upvotes",
-            "downvotes",
-            "likes",
-            "views",
-            "votes",
-            "price",
-            "temperature",
-            "difficulty",
-            "proportion",
-            "percent",
-            "percentage",
-            "pct",
-            "fraction",
-            "density",
-            "pdf",
-            "share",
-        ],
-    ),
-];
-
-/// Names of parts of a dataset.
-const SPLITS: [&str; 8] = ["train", "training", "val", "valid", "validation", "test", "dev", "eval"];
-
-/// Names of labels; a separate list, because a list of numbers under `labels` is a copy of the tokens.
-const LABELS: [&str; 18] = [
-    "label",
-    "labels",
-    "class",
-    "classes",
-    "category",
-    "categories",
-    "split",
-    "lang",
-    "language",
-    "type",
-    "source",
-    "gender",
-    "age",
-    "sentiment",
-    "attentionmask",
-    "tokentypeids",
-    "positionids",
-    "lossmask",
-];
-
-/// Endings of names, each after an underscore, a space or a small letter: `page_id`, `created_at`, `helpfulVotes`.
-const ENDINGS: [(&str, Meaning); 21] = [
-    ("id", Meaning::Identifier),
-    ("idx", Meaning::Identifier),
-    ("index", Meaning::Identifier),
-    ("at", Meaning::Time),
-    ("date", Meaning::Time),
-    ("time", Meaning::Time),
-    ("timestamp", Meaning::Time),
-    ("year", Meaning::Time),
-    ("utc", Meaning::Time),
-    ("seconds", Meaning::Duration),
-    ("duration", Meaning::Duration),
-    ("ms", Meaning::Duration),
-    ("score", Meaning::Score),
-    ("rating", Meaning::Score),
-    ("ratio", Meaning::Score),
-    ("similarity", Meaning::Score),
-    ("prob", Meaning::Score),
-    ("votes", Meaning::Score),
-    ("label", Meaning::Label),
-    ("bytes", Meaning::Length(Unit::Bytes)),
-    ("chars", Meaning::Length(Unit::Characters)),
-];
+use table::{ENDINGS, LABELS, NAMES, SPLITS};
 
 /// Meaning of a name, and its place in the table: a smaller place is a better name. A unit in the name decides over the other words.
 pub(super) fn meaning(name: &str) -> (Meaning, usize) {
@@ -635,6 +128,26 @@ pub(super) fn is_unit(name: &str) -> bool {
     ["unit", "units"].contains(&letters(name).as_str())
 }
 
+/// The quantity of a unit, such as `px` or `characters`; `None` for other words.
+pub(super) fn quantity_of(word: &str) -> Option<Quantity> {
+    unit::quantity(word)
+}
+
+/// Whether a name is that of a number of samples in thousands or millions: `count (thousands)`, `count_k`.
+pub(super) fn is_scaled_count(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let name = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let factors = ["k", "m", "thousand", "thousands", "million", "millions"];
+    let base = factors.iter().find_map(|factor| name.strip_suffix(factor)?.strip_suffix(['_', ' ', '(', '[', '-']));
+    base.is_some_and(|base| letters(base).len() > 1 && plain(base).0 == Meaning::Weight)
+}
+
+/// Whether a name ends with a unit that is not converted to tokens: `length_k`, `length_ms`.
+pub(super) fn has_other_unit(name: &str) -> bool {
+    let is_log = name.to_lowercase().starts_with("log");
+    is_log || unit::split(name).is_some_and(|(_, quantity)| !matches!(quantity, Quantity::Length(_)))
+}
+
 /// Whether a text is a unit of tokens.
 pub(super) fn is_tokens(unit: &str) -> bool {
     ["tokens", "token", "tok", "toks"].contains(&unit.trim().to_lowercase().as_str())
@@ -666,7 +179,7 @@ pub(super) fn holds_sample_numbers(name: &str) -> bool {
     names.contains(&letters(name).as_str())
 }
 
-/// Whether the numbers of a list under a name are read one by one: they tell which samples are packed into a row.
+/// Whether the numbers of a list under a name are read one by one: they define which samples are packed into a row.
 pub(super) fn tells_packing(name: &str) -> bool {
     // Most names are settled by their first letter and their length.
     name.starts_with(['s', 'S', 'p', 'P', 'c', 'C', 'd', 'D'])
@@ -700,7 +213,7 @@ fn ending(name: &str) -> Meaning {
     for (ending, meaning) in ENDINGS {
         let Some(start) = lower.strip_suffix(ending) else { continue };
         let separated = start.ends_with(['_', ' ', '-', '.', '/']);
-        // `pageId`: the ending starts with a capital letter behind a small one.
+        // `pageId`: the ending starts with a capital letter after a small one.
         let capital = name.len() == lower.len()
             && name.is_char_boundary(start.len())
             && name[start.len()..].starts_with(|c: char| c.is_ascii_uppercase())
@@ -762,6 +275,9 @@ mod tests {
         }
         for name in ["count", "train_val", "training_time", "tests", ""] {
             assert!(!is_split(name), "{name}");
+        }
+        for (name, expected) in [("count_k", true), ("count (thousands)", true), ("n_chars", false), ("count", false)] {
+            assert_eq!(is_scaled_count(name), expected, "{name}");
         }
         assert!(counts_tokens("prompt_tokens") && !counts_tokens("length") && !counts_tokens("tokenizer"));
     }

@@ -4,10 +4,11 @@
 //! Python dict such as `{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }`.
 
 use super::number::Number;
+use super::numbers::IDENTIFIERS;
 use super::profile::Column;
 use super::reader::Reader;
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, MAX_ROWS, Options};
+use super::{Candidate, ImportError, Imported, MAX_ROWS, Options};
 
 mod element;
 
@@ -66,6 +67,18 @@ impl<'a> Array<'a> {
         }
     }
 
+    /// Whether the elements are many single bytes, or most of them are 16-bit numbers of a size that identifiers of tokens have more often
+    /// than lengths.
+    fn may_be_identifiers(&self) -> bool {
+        const LARGE: f64 = 8192.0;
+        const MANY: usize = 100;
+        let [field] = self.fields.as_slice() else { return false };
+        let is_large = |record: &[u8]| matches!(field.value(record), Value::Number(number) if number.value() > LARGE);
+        let all = self.records().count();
+        let are_large = || self.records().filter(|record| is_large(record)).count() * 2 > all;
+        field.name.is_empty() && ((field.is_byte() && all > MANY) || (field.is_short() && are_large()))
+    }
+
     fn records(&self) -> impl Iterator<Item = &'a [u8]> {
         self.data.chunks_exact(self.stride)
     }
@@ -75,6 +88,9 @@ impl<'a> Array<'a> {
 pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     let array = Array::read(bytes)?;
     let has_names = array.has_names();
+    if options.column.is_none() && array.may_be_identifiers() {
+        return Err(ImportError::Unclear { candidates: vec![Candidate::noted(ONLY, IDENTIFIERS)] });
+    }
     let mut reader = if has_names {
         let column = |field: &Field| Column { name: field.name.clone(), kind: None };
         Reader::typed(options, array.fields.iter().map(column).collect())
@@ -88,6 +104,26 @@ pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Im
         reader.push(Place { what: "element", number }, row)?;
     }
     reader.finish(FORMAT)
+}
+
+/// The text of an array that holds a single one, such as `numpy.array("seconds")`.
+pub(super) fn text(bytes: &[u8]) -> Option<String> {
+    const MOST: usize = 4096;
+    let (header, data) = parts(bytes).ok()?;
+    let is_single = matches!(value(header, "shape")?.replace(' ', "").as_str(), "()" | "(1,)");
+    let descr = value(header, "descr")?.trim_matches('\'');
+    let data = data.get(..data.len().min(MOST))?;
+    let text: String = match descr.trim_start_matches(['<', '|', '=']).chars().next()? {
+        'U' => data
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&four| char::from_u32(u32::from_le_bytes(four)).unwrap_or_default())
+            .collect(),
+        'S' => String::from_utf8_lossy(data).into_owned(),
+        _ => return None,
+    };
+    is_single.then(|| text.trim_end_matches('\0').to_owned())
 }
 
 /// Header and data.
@@ -109,7 +145,7 @@ fn parts(bytes: &[u8]) -> Result<(&str, &[u8]), ImportError> {
     Ok((header, data))
 }
 
-/// What stands behind a key of the header, up to the end of the value.
+/// The value of a key of the header.
 fn value<'h>(header: &'h str, key: &str) -> Option<&'h str> {
     let (_, rest) = header.split_once(&format!("'{key}'"))?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start();

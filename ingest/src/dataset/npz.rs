@@ -10,7 +10,7 @@ use super::profile::{Column, Profile};
 use super::reader::{HEAD_ROWS, Reader};
 use super::value::{Place, Row, Value};
 use super::{
-    Candidate, ImportError, Imported, Kind, MAX_BINS, MAX_ROWS, Meaning, Options, candidate, histogram, names,
+    Candidate, ImportError, Imported, Kind, MAX_BINS, MAX_ROWS, Meaning, Options, candidate, histogram, names, stated,
     token_ids,
 };
 
@@ -80,11 +80,28 @@ fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported,
     for (name, bytes) in arrays {
         match Array::read(bytes).and_then(|array| array.only()) {
             Ok(values) => columns.push((name, values)),
-            // Tables of tokens and texts stand beside the lengths.
+            // An archive may also hold tables of tokens, and texts.
             Err(error) if options.column == Some(name) => return Err(error),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
+    let texts: Vec<(&str, String)> =
+        arrays.iter().filter_map(|(name, bytes)| Some((name.as_str(), npy::text(bytes)?))).collect();
+    let stated = match stated::check(texts.iter().map(|(name, text)| (*name, text.as_str()))) {
+        Err(detail) if options.column.is_none() => return Err(ImportError::Histogram { detail }),
+        stated => stated.unwrap_or_default(),
+    };
+    let mut imported = of_columns(columns, first_error, options)?;
+    imported.report.warnings.extend(stated);
+    Ok(imported)
+}
+
+/// Reads the arrays of numbers.
+fn of_columns(
+    mut columns: Vec<Named<'_>>,
+    first_error: Option<ImportError>,
+    options: &Options<'_>,
+) -> Result<Imported, ImportError> {
     if let (true, Some(error)) = (columns.is_empty(), first_error) {
         return Err(error);
     }
@@ -239,6 +256,23 @@ mod tests {
         let imported = import(&npz(arrays), &Options { column, ..Options::default() }).expect("an archive");
         let Dataset::Rows { text_tokens, .. } = imported.dataset else { panic!("rows") };
         (text_tokens, imported.report.source)
+    }
+
+    /// Texts of an archive name the unit of its numbers.
+    #[test]
+    fn texts_of_archives_are_checked() {
+        let text = |text: &str| {
+            let header = format!("{{'descr': '<U{}', 'fortran_order': False, 'shape': (), }}\n", text.len());
+            let data: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+            [npy::MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes(), &data].concat()
+        };
+        let archive = |unit: &str| npz(&[("lengths.npy", npy("(3,)", &[5, 3, 7])), ("unit.npy", text(unit))]);
+        let refused = import(&archive("seconds"), &Options::default()).expect_err("seconds").to_string();
+        assert!(refused.contains("unit must be \"tokens\", not \"seconds\""), "{refused}");
+        assert!(
+            import(&archive("tokens"), &Options::default())
+                .is_ok_and(|imported| { !imported.report.warnings.iter().any(|warning| warning.contains("unit")) })
+        );
     }
 
     /// Fifteen identifiers of three samples: 5, 3 and 7 tokens.

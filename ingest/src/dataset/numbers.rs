@@ -3,11 +3,19 @@
 use std::borrow::Cow;
 
 use super::choice::Length;
-use super::number::{Notation, Number};
+use super::number::{Notation, Number, is_grouped};
 use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
+use super::stated::{self, Stated};
 use super::value::{Place, Row, Value, clip};
 use super::{ImportError, Imported, Options, candidate, sniff};
+
+/// The sentence of every file of plain numbers.
+pub(super) const PLAIN: &str = "Plain numbers are read as lengths in tokens.";
+
+/// The note of numbers that may be identifiers of tokens.
+pub(super) const IDENTIFIERS: &str =
+    "the numbers may be identifiers of tokens; if they are lengths, choose this column";
 
 /// Reads plain numbers. Lines of a YAML list start with a dash.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
@@ -17,13 +25,27 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
             available: vec!["1".to_owned()],
         });
     }
+    let separators = separators(text)?;
+    let words = |line| words(line, separators);
     let notation = Notation::of(sniff::data_lines(text).flat_map(words).take(10_000))
         .map_err(|ambiguous| ImportError::TwoReadings { column: "1".to_owned(), value: ambiguous.value })?;
     let head = head(text);
-    if options.column.is_none() && options.unit.is_none() && head.is_fractional {
-        return Err(unclear(text, head));
+    let is_open = options.column.is_none() && options.unit.is_none();
+    if is_open && head.is_fractional {
+        return Err(unclear(text, head, None));
     }
-    let unit = options.unit.unwrap_or_default();
+    if is_open && is_ragged(text) {
+        return Err(unclear(text, head, Some(IDENTIFIERS.to_owned())));
+    }
+    let comments = if is_open { comments(text) } else { Vec::new() };
+    if let Some((comment, _)) = comments.iter().find(|(_, stated)| *stated == Stated::Other) {
+        return Err(unclear(text, head, Some(format!("the comment {comment:?} names another quantity than tokens"))));
+    }
+    let of_comment = comments.iter().find_map(|(_, stated)| match stated {
+        Stated::Unit(unit) => Some(*unit),
+        _ => None,
+    });
+    let unit = options.unit.or(of_comment).unwrap_or_default();
     let is_tokens = unit == super::Unit::Tokens;
     let per_token = options.characters_per_token;
     let mut rows = Rows::new(options);
@@ -49,17 +71,95 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
         warnings.push(format!("The numbers count {unit}. They are divided by {per_token} characters per token."));
     } else if head.is_fractional {
         warnings.push("Most numbers have decimals. They are rounded.".to_owned());
+    } else if is_open {
+        warnings.push(PLAIN.to_owned());
+    }
+    if separators == Separators::Blanks {
+        warnings.push("Commas inside numbers are read as thousands separators.".to_owned());
+    }
+    let unknown = comments.iter().filter(|(_, stated)| *stated == Stated::Unknown);
+    let unknown: Vec<String> = unknown.map(|(comment, _)| format!("{comment:?}")).take(3).collect();
+    if !unknown.is_empty() {
+        warnings.push(format!("Comments of the file are not read: {}.", unknown.join(", ")));
     }
     if options.column.is_none() {
-        warnings.extend(of_order(text, notation));
+        warnings.extend(of_order(text, notation, separators));
     }
     rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new(), warnings)
 }
 
+/// Asks about the start of a large file whose numbers may be no lengths in tokens.
+pub(super) fn check_start(text: &str, options: &Options<'_>) -> Result<(), ImportError> {
+    if options.column.is_some() || options.unit.is_some() {
+        return Ok(());
+    }
+    let is_other = |stated: Stated| matches!(stated, Stated::Other | Stated::Unit(_));
+    let note = comments(text).into_iter().find(|(_, stated)| is_other(*stated)).map_or_else(
+        || is_ragged(text).then(|| IDENTIFIERS.to_owned()),
+        |(comment, _)| Some(format!("the comment {comment:?} names another quantity or unit than tokens")),
+    );
+    note.map_or(Ok(()), |note| Err(unclear(text, head(text), Some(note))))
+}
+
+/// The comments, each with what it states about the numbers.
+fn comments(text: &str) -> Vec<(String, Stated)> {
+    const MOST: usize = 20;
+    let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
+    let comments = comments.map(|comment| comment.trim_matches(|c: char| c == '#' || c.is_whitespace()));
+    let comments = comments.filter(|comment| comment.contains(char::is_alphabetic));
+    comments.take(MOST).map(|comment| (comment.chars().take(80).collect(), stated::of(comment))).collect()
+}
+
+/// Whether lines hold different numbers of values, and are no wrapped list: a line may hold the identifiers of a text.
+fn is_ragged(text: &str) -> bool {
+    let lines: Vec<&str> = sniff::data_lines(text).take(10_000).map(str::trim).collect();
+    let words = |line: &&str| line.split([',', ' ', '\t', ';']).filter(|word| !word.is_empty()).count();
+    let Some((_, whole)) = lines.split_last().filter(|(_, whole)| whole.len() > 1) else { return false };
+    let (least, most) = (whole.iter().map(words).min().unwrap_or(0), whole.iter().map(words).max().unwrap_or(0));
+    let widest = lines.iter().map(|line| line.len()).max().unwrap_or(0);
+    // In a wrapped list the first number of a line does not fit into the line before it.
+    let is_full = |[line, next]: &[&str; 2]| {
+        let first = next.split(|c: char| c == ',' || c.is_whitespace()).next().unwrap_or_default();
+        line.len() + 1 + first.len() > widest
+    };
+    most > least && most > 2 && !lines.array_windows().all(is_full)
+}
+
+/// What separates the numbers of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Separators {
+    /// Commas, semicolons, brackets and blanks.
+    All,
+    /// Blanks: commas inside numbers separate thousands.
+    Blanks,
+}
+
+/// What separates the numbers: in `512, 1,024, 2,048` commas are separators and thousands separators.
+fn separators(text: &str) -> Result<Separators, ImportError> {
+    let two_readings = |value: &str| ImportError::TwoReadings { column: "1".to_owned(), value: clip(value) };
+    let lines = || sniff::data_lines(text).take(10_000).filter(|line| line.contains(','));
+    let is_padded =
+        |word: &str| word.len() == 3 && word.starts_with('0') && word.bytes().all(|byte| byte.is_ascii_digit());
+    let has_padded = lines().any(|line| line.split(',').skip(1).any(|word| is_padded(word.trim_end())));
+    let blank = |line| str::split_whitespace(line).map(|word| word.trim_end_matches(','));
+    let is_group = |word: &str| {
+        word.contains(',') && is_grouped(word, ',') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+    };
+    let grouped = lines().filter(|line| line.contains(", ")).flat_map(blank).find(|word| is_group(word));
+    let are_separate =
+        lines().all(|line| blank(line).all(|word| word.bytes().all(|byte| byte.is_ascii_digit()) || is_group(word)));
+    match (grouped, has_padded) {
+        (Some(_), true) if are_separate => Ok(Separators::Blanks),
+        (Some(word), _) => Err(two_readings(word)),
+        (None, true) => Err(two_readings(lines().flat_map(blank).find(|word| word.contains(",0")).unwrap_or_default())),
+        (None, false) => Ok(Separators::All),
+    }
+}
+
 /// Numbers that may be sums: the last one of the others, or each one of those before it.
-fn of_order(text: &str, notation: Notation) -> Option<String> {
+fn of_order(text: &str, notation: Notation, separators: Separators) -> Option<String> {
     const FEW: usize = 10_000;
-    let all = sniff::data_lines(text).flat_map(words).take(FEW + 1);
+    let all = sniff::data_lines(text).flat_map(|line| words(line, separators)).take(FEW + 1);
     let numbers: Vec<f64> = all.map(|word| notation.read(word).map(Number::value)).collect::<Option<_>>()?;
     let (last, others) = numbers.split_last()?;
     if others.len() < 2 || numbers.len() > FEW {
@@ -77,7 +177,7 @@ fn of_order(text: &str, notation: Notation) -> Option<String> {
 
 /// The first numbers.
 fn first(text: &str) -> Vec<Value<'_>> {
-    let words = sniff::data_lines(text).flat_map(words);
+    let words = sniff::data_lines(text).flat_map(|line| words(line, Separators::All));
     words.take(10_000).map(|word| Value::Text(Cow::Borrowed(word))).collect()
 }
 
@@ -86,16 +186,23 @@ fn head(text: &str) -> Profile {
     Profile::new(&Column { name: "1".to_owned(), kind: None }, first(text).iter())
 }
 
-/// The error of numbers most of which have decimals. They are seconds, shares or scores rather than tokens, and the user decides.
-fn unclear(text: &str, head: Profile) -> ImportError {
+/// The error of numbers that may be no lengths in tokens; the user decides.
+fn unclear(text: &str, head: Profile, note: Option<String>) -> ImportError {
     let rows: Vec<Row<'_>> = first(text).into_iter().map(Row::Single).collect();
     let rows: Vec<&Row<'_>> = rows.iter().collect();
-    ImportError::Unclear { candidates: candidate::candidates(&[head], &rows, &Options::default(), &[]) }
+    let mut candidates = candidate::candidates(&[head], &rows, &Options::default(), &[]);
+    if let (Some(candidate), Some(_)) = (candidates.first_mut(), &note) {
+        candidate.note = note;
+    }
+    ImportError::Unclear { candidates }
 }
 
-fn words(line: &str) -> impl Iterator<Item = &str> {
+fn words(line: &str, separators: Separators) -> impl Iterator<Item = &str> {
     let line = line.trim();
     let line = line.strip_prefix("- ").unwrap_or(line);
-    line.split(|c: char| c == ',' || c == ';' || c == '[' || c == ']' || c.is_whitespace())
-        .filter(|word| !word.is_empty())
+    let is_separator = move |c: char| match separators {
+        Separators::All => matches!(c, ',' | ';' | '[' | ']') || c.is_whitespace(),
+        Separators::Blanks => c.is_whitespace(),
+    };
+    line.split(is_separator).map(|word| word.trim_end_matches(',')).filter(|word| !word.is_empty())
 }

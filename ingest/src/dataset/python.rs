@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::stated::{self, Stated};
+
 /// Longest text that is rewritten, in bytes; printed values are short.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -19,10 +21,11 @@ fn rule(pattern: &str, replacement: &'static str) -> Rule {
     Rule { pattern: Regex::new(pattern).ok(), replacement }
 }
 
-static RULES: LazyLock<[Rule; 4]> = LazyLock::new(|| {
+static RULES: LazyLock<[Rule; 5]> = LazyLock::new(|| {
     [
         rule(r"\b(?:np|numpy)\.(?:u?int|float)\d*\(\s*([-+0-9.eE]+)\s*\)", "$1"),
         rule(r"^\s*(?:torch\.|np\.|numpy\.)?(?:tensor|array)\(\s*(\[[^\]()]*\])(?:,\s*\w+=[^()]*)?\)\s*$", "$1"),
+        rule(r"^\s*(?:collections\.)?deque\(\s*(\[[^\]()]*\])(?:,\s*maxlen=\w+)?\)\s*$", "$1"),
         // Only of a list or an object as a whole.
         rule(r"^(\s*[\[{][^\n]*\S)\s*,\s*([\]}])\s*$", "$1$2"),
         rule(r"^\s*OrderedDict\(\[(.*)\]\)\s*$", "{$1}"),
@@ -34,11 +37,47 @@ static PAIR: LazyLock<Option<Regex>> =
 
 /// The text without the types; `None` where there are none.
 pub(super) fn plain(text: &str) -> Option<String> {
-    const STARTS: [&str; 8] = ["[", "{", "tensor(", "torch.tensor(", "array(", "np.array(", "Counter(", "OrderedDict("];
-    let is_python = STARTS.iter().any(|start| text.trim_start().starts_with(start));
+    const STARTS: [&str; 10] = [
+        "[",
+        "{",
+        "tensor(",
+        "torch.tensor(",
+        "array(",
+        "np.array(",
+        "Counter(",
+        "OrderedDict(",
+        "deque(",
+        "collections.deque(",
+    ];
     // A shortened array is refused where it is read.
-    if !is_python || text.len() > MAX_BYTES || text.contains("...") {
+    if text.len() > MAX_BYTES || text.contains("...") {
         return None;
+    }
+    // A dictionary of lengths with counts.
+    if let Some((name, map)) = text.split_once('=')
+        && map.trim().starts_with('{')
+        && name.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && stated::of(name.trim()) == Stated::Lengths
+    {
+        return Some(plain(map).unwrap_or_else(|| map.trim().to_owned()));
+    }
+    if let Some((name, list)) = assignment(text) {
+        let list = plain(list).unwrap_or_else(|| list.to_owned());
+        return list.trim_start().starts_with('[').then(|| format!("{{\"{name}\": {list}}}"));
+    }
+    if let Some(vector) = of_r(text) {
+        return Some(vector);
+    }
+    if !STARTS.iter().any(|start| text.trim_start().starts_with(start)) {
+        return None;
+    }
+    let is_list = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_whitespace() || b"[],_".contains(&byte);
+    if text.bytes().all(is_list) {
+        let list = text.replace('_', "");
+        // Python allows a comma at the end of a list.
+        let open = list.trim_end().strip_suffix(']').map(str::trim_end).and_then(|open| open.strip_suffix(','));
+        let list = open.map_or_else(|| list.clone(), |open| format!("{open}]"));
+        return (list != text).then_some(list);
     }
     let mut plain = Cow::Borrowed(text);
     for Rule { pattern, replacement } in RULES.iter() {
@@ -55,6 +94,42 @@ pub(super) fn plain(text: &str) -> Option<String> {
     }
 }
 
+/// Name and value of an assignment, such as `lengths = [512, 1024]`.
+fn assignment(text: &str) -> Option<(&str, &str)> {
+    // A colon assigns in YAML.
+    let (name, value) = text.split_once("<-").or_else(|| text.split_once(['=', ':']))?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_name = !name.is_empty()
+        && name.len() <= 80
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.');
+    let is_value = value.starts_with('[') && value.ends_with(']') || value.starts_with("c(") && value.ends_with(')');
+    (is_name && is_value).then_some((name, value))
+}
+
+/// A vector of R as a list: `c(735L, 512L)`, or printed lines that begin with `[1]`.
+fn of_r(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_number = |word: &&str| !word.is_empty() && word.parse::<f64>().is_ok();
+    if let Some(inside) = text.strip_prefix("c(").and_then(|text| text.strip_suffix(')')) {
+        let words: Vec<&str> = inside.split(',').map(|word| word.trim().trim_end_matches('L')).collect();
+        return words.iter().all(is_number).then(|| format!("[{}]", words.join(", ")));
+    }
+    if !text.starts_with("[1] ") {
+        return None;
+    }
+    let mut words: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        let (place, numbers) = line.trim().strip_prefix('[')?.split_once(']')?;
+        // The number in brackets is the place of the first value of the line.
+        if place.trim().parse() != Ok(words.len() + 1) {
+            return None;
+        }
+        words.extend(numbers.split_whitespace());
+    }
+    words.iter().all(is_number).then(|| format!("[{}]", words.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +143,17 @@ mod tests {
             ("array([512, 1024], dtype=int32)\n", "[512, 1024]"),
             ("[512, 1024,]", "[512, 1024]"),
             ("OrderedDict([(512, 3), (1024, 5)])", "{512: 3, 1024: 5}"),
+            ("deque([512, 1024])", "[512, 1024]"),
+            ("deque([512, 1024], maxlen=5)", "[512, 1024]"),
+            ("[1_024, 512]", "[1024, 512]"),
+            ("lengths = [\n  512,\n  1024,\n]\n", "{\"lengths\": [\n  512,\n  1024]}"),
+            ("lengths = [512, 1024]\n", "{\"lengths\": [512, 1024]}"),
+            ("lengths = [np.int64(512)]\n", "{\"lengths\": [512]}"),
+            ("lengths = {512: 3}\n", "{512: 3}"),
+            ("lengths: [512, 1024]\n", "{\"lengths\": [512, 1024]}"),
+            ("lens <- c(735L, 512L)", "{\"lens\": [735, 512]}"),
+            ("c(735L, 512L)", "[735, 512]"),
+            (" [1] 735 512\n [3] 90\n", "[735, 512, 90]"),
         ] {
             assert_eq!(plain(text).as_deref(), Some(expected), "{text}");
         }
@@ -82,6 +168,8 @@ mod tests {
             "tensor([1, ..., 2])",
             "{\"text\": \"np.int64\"}",
             "[{\"a\": 1}]",
+            "[1] 735\n[2] 512\n[5] 90\n",
+            "a = b\n",
         ] {
             assert_eq!(plain(text), None, "{text}");
         }

@@ -1,6 +1,7 @@
 //! Reads rows of named values. The first rows decide which columns are read; then every row is measured.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::candidate;
 use super::choice::{self, Choice, Length, Sample};
@@ -15,6 +16,7 @@ use super::{ImportError, Imported, Kind, Meaning, Options, Unit};
 mod aside;
 mod bins;
 mod nested;
+mod rollup;
 
 use aside::{Aside, Held};
 use nested::Nested;
@@ -42,6 +44,8 @@ pub(super) struct Reader<'o> {
     decision: Option<Decision>,
     /// Rows that may be sums or statistics.
     aside: Aside,
+    /// Rows that are sums of others.
+    left_out: u64,
     rows: Rows,
 }
 
@@ -69,6 +73,7 @@ impl<'o> Reader<'o> {
             head_bytes: 0,
             decision: None,
             aside: Aside::default(),
+            left_out: 0,
             rows: Rows::new(options),
         }
     }
@@ -119,10 +124,52 @@ impl<'o> Reader<'o> {
         let decision = self.decision(&head)?;
         self.rows.name_weights(decision.choice.as_ref().is_some_and(|choice| choice.weight.is_some()));
         self.decision = Some(decision);
-        for (place, row) in &head {
-            self.measure(*place, row, true)?;
+        let sums = self.sums(&head);
+        for (index, (place, row)) in head.iter().enumerate() {
+            if !sums.contains(&index) {
+                self.measure(*place, row, true)?;
+            }
         }
+        self.left_out = sums.len() as u64;
         Ok(())
+    }
+
+    /// Rows that are sums of others, by their places among the first rows.
+    fn sums(&self, head: &[(Place, Row<'static>)]) -> BTreeSet<usize> {
+        let Some(choice) = self.decision.as_ref().and_then(|decision| decision.choice.as_ref()) else {
+            return BTreeSet::new();
+        };
+        if !self.has_names || !choice.reads_numbers() {
+            return BTreeSet::new();
+        }
+        let meter = Meter::new(self.options);
+        let rows: Vec<(usize, (bool, f64))> = head
+            .iter()
+            .enumerate()
+            .filter_map(|(index, (_, row))| {
+                let Length::Tokens(number) = choice.sample(row, &meter).length else { return None };
+                // Labels of statistics are settled with the other rows.
+                let label = self.label(row, true);
+                if label.as_deref().is_some_and(|label| !aside::is_sum(label)) {
+                    return None;
+                }
+                let unread = self.columns.iter().enumerate().filter(|(column, _)| !self.reads(*column));
+                let is_marked =
+                    label.is_some() || rollup::is_marked(unread.map(|(column, own)| row.value(column, &own.name)));
+                Some((index, (is_marked, number.value())))
+            })
+            .collect();
+        let marks: Vec<(bool, f64)> = rows.iter().map(|(_, row)| *row).collect();
+        let mut marked = rows.iter().filter(|(_, (is_marked, _))| *is_marked);
+        // A single row with a label is settled with the other rows.
+        let is_single = match (marked.next(), marked.next()) {
+            (Some((index, _)), None) => head.get(*index).is_some_and(|(_, row)| self.label(row, true).is_some()),
+            _ => false,
+        };
+        if is_single || !rollup::are_sums(&marks) {
+            return BTreeSet::new();
+        }
+        rows.into_iter().filter(|(_, (is_marked, _))| *is_marked).map(|(index, _)| index).collect()
     }
 
     /// Whether the columns are chosen.
@@ -163,8 +210,14 @@ impl<'o> Reader<'o> {
         };
         let mut warnings = choice.map(|choice| choice.warnings).unwrap_or_default();
         warnings.extend(settled.warnings);
+        if self.left_out > 0 {
+            warnings.push(format!(
+                "{} rows are left out: they have an empty cell or a word for a sum, and are the sums of the other rows.",
+                self.left_out
+            ));
+        }
         let mut imported = self.rows.finish(format, source, candidates, warnings)?;
-        imported.report.skipped += settled.left_out;
+        imported.report.skipped += settled.left_out + self.left_out;
         Ok(imported)
     }
 
@@ -262,7 +315,7 @@ impl<'o> Reader<'o> {
         })
     }
 
-    /// Measures a row. `is_whole` tells that the values of all columns are at hand.
+    /// Measures a row. `is_whole`: the row has the values of all columns.
     fn measure(&mut self, place: Place, row: &Row<'_>, is_whole: bool) -> Result<(), ImportError> {
         let Some(decision) = &self.decision else { return Ok(()) };
         let meter = Meter::new(self.options);
@@ -308,6 +361,9 @@ impl<'o> Reader<'o> {
             return self.aside.hold(held).into_iter().try_for_each(|sample| self.add(sample));
         }
         self.aside.see(tokens);
+        if is_number && samples == Samples::One {
+            self.aside.order(tokens);
+        }
         self.rows.add(place, length, images, samples)
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Rows {
     text_tokens: Vec<u32>,
     /// Empty until a row has images.
     images: Vec<u32>,
-    /// Samples by length where each row stands for several samples.
+    /// Samples by length where each row represents several samples.
     weights: Option<BTreeMap<u32, f64>>,
     /// Rows with a weight.
     weighted: u64,
@@ -30,7 +30,7 @@ pub(super) struct Rows {
     media: Vec<String>,
 }
 
-/// Samples that a row stands for.
+/// Number of samples of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Samples {
     /// The file has no column of weights.
@@ -56,7 +56,7 @@ impl Rows {
         Self { shaping: rule.map(Shaping::new), ..Self::default() }
     }
 
-    /// Rows that stand for several samples each.
+    /// Rows that represent several samples each.
     pub(super) fn name_weights(&mut self, has_weights: bool) {
         self.weights = (has_weights || self.is_counted).then(BTreeMap::new);
     }
@@ -243,7 +243,7 @@ impl Rows {
         candidates: Vec<Candidate>,
         warnings: Vec<String>,
     ) -> Result<Imported, ImportError> {
-        let Self { text_tokens, images, weights, weighted, report, shaping, media, .. } = self;
+        let Self { text_tokens, images, weights, weighted, is_counted, report, shaping, media } = self;
         let read = text_tokens.len() as u64 + weighted;
         let rows = read + report.skipped;
         if rows == 0 {
@@ -258,8 +258,12 @@ impl Rows {
             });
         }
         let parsed = read - report.repaired;
-        let report = Report { format: format.to_owned(), source, candidates, parsed, warnings, ..report };
+        let mut report = Report { format: format.to_owned(), source, candidates, parsed, warnings, ..report };
         if let Some(weights) = weights {
+            let shares: Vec<f64> = weights.values().copied().collect();
+            if !is_counted && !histogram::shares::are(&shares) {
+                report.warnings.push(histogram::samples::weighted(weighted, shares.iter().sum()));
+            }
             return histogram::weighted(weights, report);
         }
         let (shaped, media) = match shaping {

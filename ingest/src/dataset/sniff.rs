@@ -125,7 +125,10 @@ pub(super) fn format(text: &str) -> Format {
             && !text.contains("...");
         return if is_printed && !complete { Format::Numbers } else { Format::Json };
     }
-    let head: Vec<&str> = data_lines(text).take(50).collect();
+    // Lines below or above the names of columns.
+    let is_rule =
+        |line: &&str| line.contains(['-', '=']) && line.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' '));
+    let head: Vec<&str> = data_lines(text).filter(|line| !is_rule(line)).take(50).collect();
     let Some(first) = head.first() else { return Format::Numbers };
     if head.len() > 1 && head.iter().all(|line| line.trim().starts_with('|')) {
         return Format::Table(Delimiter::Bar);
@@ -134,7 +137,7 @@ pub(super) fn format(text: &str) -> Format {
         return Format::Table(Delimiter::None);
     }
     let is_number = |word: &str| Notation::Point.read(word).or_else(|| Notation::Comma.read(word)).is_some();
-    let Some(delimiter) = delimiter(first) else {
+    let Some(delimiter) = delimiter(first).or_else(|| bars(&head)) else {
         let is_item = |line: &&str| line.trim_start().strip_prefix("- ").is_some_and(is_number);
         if head.iter().all(is_item) {
             return Format::Numbers;
@@ -165,16 +168,20 @@ pub(super) fn format(text: &str) -> Format {
         };
     };
     let widths: Vec<usize> = head.iter().map(|line| line.matches(char::from(delimiter)).count()).collect();
+    let separators = [',', char::from(delimiter)];
     let numeric = head.iter().all(|line| {
-        line.split(|c: char| c == ',' || c.is_whitespace()).all(|word| word.is_empty() || number::read(word).is_some())
+        line.split(|c: char| separators.contains(&c) || c.is_whitespace())
+            .all(|word| word.is_empty() || number::read(word).is_some())
     });
-    // A list that was wrapped: numbers only, on one line or on lines of different width. A comma at the end
-    // of a line is a list too.
-    let list = delimiter == b','
-        && numeric
-        && (head.len() == 1
-            || widths.iter().any(|&width| width != widths[0])
-            || head.iter().all(|line| line.trim_end().ends_with(',')));
+    // A list that was wrapped: numbers only, on one line or on lines of different width. A comma at the end of a line is a list too.
+    let is_wrapped =
+        || widths.iter().any(|&width| width != widths[0]) || head.iter().all(|line| line.trim_end().ends_with(','));
+    let list = match delimiter {
+        b',' => numeric && (head.len() == 1 || is_wrapped()),
+        // Commas between semicolons are decimals.
+        b';' => numeric && head.len() == 1 && !first.contains(','),
+        _ => false,
+    };
     if list { Format::Numbers } else { Format::Table(Delimiter::Byte(delimiter)) }
 }
 
@@ -203,7 +210,14 @@ pub(super) fn data_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The delimiter that stands most often outside quotes in a line.
+/// A bar, if every line has the same number of them, as `sqlite3` prints tables.
+fn bars(lines: &[&str]) -> Option<u8> {
+    let count = |line: &str| line.matches('|').count();
+    let first = count(lines.first()?);
+    (first > 0 && lines.len() > 1 && lines.iter().all(|line| count(line) == first)).then_some(b'|')
+}
+
+/// The most frequent delimiter outside quotes in a line.
 fn delimiter(line: &str) -> Option<u8> {
     let mut quoted = false;
     let mut counts = [(b',', 0_usize), (b';', 0), (b'\t', 0)];

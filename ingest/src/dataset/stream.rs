@@ -13,7 +13,7 @@ use super::reader::{Reader, cells};
 use super::sniff::{self, Delimiter, Format};
 use super::table::Table;
 use super::value::Place;
-use super::{ImportError, Imported, Options, lines, read_unpacked};
+use super::{ImportError, Imported, Options, lines, numbers, quotes, read_unpacked};
 
 /// First bytes of a gzip stream.
 const GZIP: &[u8] = b"\x1f\x8b";
@@ -236,7 +236,10 @@ impl<'o> Rows<'o> {
         };
         let kind = match sniff::format(&text) {
             Format::JsonLines => Kind::JsonLines(Reader::new(options)),
-            Format::Numbers => Kind::Numbers(Reader::headerless(options, 1)),
+            Format::Numbers => {
+                numbers::check_start(&text, options)?;
+                Kind::Numbers(Reader::headerless(options, 1))
+            }
             Format::Table(delimiter @ Delimiter::Byte(byte)) => Kind::Table(Table::new(options, 0, delimiter), byte),
             Format::Table(delimiter @ Delimiter::None) => Kind::Table(Table::new(options, 0, delimiter), 0),
             Format::Table(_) => return Err(refuse("an aligned table")),
@@ -301,6 +304,11 @@ impl Kind<'_> {
                 }
             }
             Self::Table(table, delimiter) => {
+                let unquoted = quotes::unquote(text, Format::Table(Delimiter::Byte(*delimiter)));
+                if let Some(unquoted) = &unquoted {
+                    table.note_stray(before + unquoted.line);
+                }
+                let text = unquoted.as_ref().map_or(text, |unquoted| &unquoted.text);
                 let mut records = ReaderBuilder::new()
                     .delimiter(*delimiter)
                     .has_headers(false)
@@ -396,6 +404,20 @@ mod tests {
         let table = (1..=rows)
             .fold("num_tokens,note\n".to_owned(), |table, row| table + &format!("{},\"a\n{filler}\"\n", length(row)));
         assert_eq!(lengths(gzip(table.as_bytes()).chunks(70), &options), Ok(expected.clone()));
+        let seconds = format!("# latency_ms\n{}", "512\n".repeat(20_000));
+        let asked = lengths(seconds.as_bytes().chunks(1 << 10), &options);
+        assert!(matches!(asked, Err(ImportError::Unclear { .. })), "{asked:?}");
+        let stray = (1..=rows).fold("name\tnum_tokens\n".to_owned(), |table, row| {
+            let name = if row == 3 {
+                "\"a"
+            } else if row == 9 {
+                "\"b"
+            } else {
+                "c"
+            };
+            table + &format!("{name}{filler}\t{}\n", length(row))
+        });
+        assert_eq!(lengths(stray.as_bytes().chunks(70), &options), Ok(expected.clone()));
         let numbers = (1..=rows).fold(String::new(), |numbers, row| numbers + &format!("{filler}{}\n", length(row)));
         assert_eq!(lengths(zstd(numbers.as_bytes()).chunks(10), &options), Ok(expected));
         let document = format!("[{}1]", format!("1,{filler}").repeat(70));

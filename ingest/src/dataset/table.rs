@@ -7,8 +7,9 @@ use super::number::is_grouped;
 use super::profile::{self, Column};
 use super::reader::{self, Reader};
 use super::sniff::Delimiter;
+use super::stated::{self, Stated};
 use super::value::Place;
-use super::{ImportError, Imported, Kind, Options};
+use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, names, quotes};
 
 /// Reason of a row that is left out.
 const WIDE: &str = "more values than the table has columns; a comma within a value needs quotes";
@@ -50,6 +51,16 @@ pub(super) fn import(text: &str, delimiter: Delimiter, options: &Options<'_>) ->
     table.finish()
 }
 
+/// A sentence about the comment in front of a table, if it names another quantity or unit than tokens.
+pub(super) fn unread_comment(text: &str) -> Option<String> {
+    let comment = without_comments(text).0.filter(|comment| !comment.contains([',', ';', '\t']))?;
+    let is_other = matches!(stated::of(comment), Stated::Other | Stated::Unit(_));
+    let comment: String = comment.chars().take(80).collect();
+    is_other.then(|| {
+        format!("The comment {comment:?} is not read. If it states the quantity of the lengths, convert them first.")
+    })
+}
+
 /// The last comment in front of the table, the number of the first line of the table, and the table.
 fn without_comments(text: &str) -> (Option<&str>, u64, &str) {
     let (mut comment, mut line, mut rest) = (None, 0, text);
@@ -71,8 +82,11 @@ fn without_comments(text: &str) -> (Option<&str>, u64, &str) {
 fn comment_header(comment: Option<&str>, delimiter: Delimiter, width: usize) -> Option<Vec<String>> {
     let Delimiter::Byte(byte) = delimiter else { return None };
     let names: Vec<String> = comment?.split(char::from(byte)).map(|name| name.trim().to_owned()).collect();
-    (names.len() == width && names.iter().all(|name| !name.is_empty() && profile::kind_of_text(name) == Kind::Text))
-        .then_some(names)
+    // `#` may be the name of the first column, with row numbers.
+    let is_name = |(index, name): (usize, &String)| {
+        if name.is_empty() { index == 0 && width > 1 } else { profile::kind_of_text(name) == Kind::Text }
+    };
+    (names.len() == width && names.iter().enumerate().all(is_name)).then_some(names)
 }
 
 /// Lines of cells between bars or blanks; lines of dashes are left out.
@@ -85,10 +99,67 @@ fn lines(text: &str, delimiter: Delimiter) -> impl Iterator<Item = (u64, Vec<&st
         }
         let cells = match delimiter {
             Delimiter::Bar => text.trim_matches('|').split('|').map(str::trim).collect(),
-            _ => text.split_whitespace().collect(),
+            _ => blank_cells(text),
         };
         Some((line, cells))
     })
+}
+
+/// The column of a length and its unit other than tokens, in a row without numbers.
+fn other_unit<'c>(cells: &[&'c str], header: &'c [String]) -> Option<(&'c str, &'c str)> {
+    let is_length = |name: &str| {
+        matches!(names::meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
+    };
+    let unit = |cell: &'c str| cell.trim_matches(['(', ')', '[', ']']);
+    let is_text = |cell: &&str| cell.is_empty() || profile::kind_of_text(cell) == Kind::Text;
+    if cells.len() != header.len() || !cells.iter().all(is_text) {
+        return None;
+    }
+    let mut pairs = cells.iter().zip(header).map(|(cell, name)| (name.as_str(), unit(cell)));
+    pairs.find(|(name, unit)| is_length(name) && names::quantity_of(unit).is_some() && !names::is_tokens(unit))
+}
+
+/// The name of a column in place of a length, in a row of names: another table begins there.
+fn other_header<'c>(cells: &[&'c str], header: &[String]) -> Option<&'c str> {
+    let meaning = |name: &str| names::meaning(name).0;
+    let is_length = |name: &str| matches!(meaning(name), Meaning::Length(_) | Meaning::Prompt | Meaning::Completion);
+    // A row of units below the header is none of names.
+    if cells.iter().all(|cell| header.iter().all(|name| name != cell))
+        && cells.iter().any(|cell| names::is_tokens(cell))
+    {
+        return None;
+    }
+    let is_name = |cell: &str| {
+        is_length(cell) || meaning(cell) == Meaning::Images || header.iter().any(|name| names::is_same(name, cell))
+    };
+    let is_text = |cell: &&str| !cell.is_empty() && cell.len() <= 80 && profile::kind_of_text(cell) == Kind::Text;
+    if cells.len() != header.len() || !cells.iter().all(is_text) {
+        return None;
+    }
+    let mut pairs = cells.iter().zip(header);
+    pairs.find(|(cell, name)| **cell != *name && is_length(name) && is_name(cell)).map(|(cell, _)| *cell)
+}
+
+/// Cells between blanks. A unit in brackets belongs to the name in front of it.
+fn blank_cells(text: &str) -> Vec<&str> {
+    let mut cells: Vec<&str> = Vec::new();
+    let mut starts: Vec<usize> = Vec::new();
+    for word in text.split_whitespace() {
+        let at = word.as_ptr().addr() - text.as_ptr().addr();
+        let is_unit = [('(', ')'), ('[', ']')].iter().any(|&(open, close)| {
+            word.strip_prefix(open)
+                .and_then(|word| word.strip_suffix(close))
+                .is_some_and(|word| names::quantity_of(word).is_some())
+        });
+        match (cells.last_mut(), starts.last()) {
+            (Some(last), Some(&start)) if is_unit => *last = text.get(start..at + word.len()).unwrap_or(last),
+            _ => {
+                cells.push(word);
+                starts.push(at);
+            }
+        }
+    }
+    cells
 }
 
 /// A table while it is read.
@@ -109,6 +180,12 @@ pub(super) struct Table<'o> {
     names: Vec<String>,
     /// The only column of a table without a header holds thousands separators.
     has_thousands: bool,
+    /// Two cells of one number for each column, such as `1` and `061`, if commas separate the cells.
+    halves: Vec<Option<String>>,
+    /// Line of the first stray quotation mark.
+    stray: Option<u64>,
+    /// Names of two columns of the file, and the names that the second ones have here.
+    doubles: Vec<(String, String)>,
 }
 
 impl<'o> Table<'o> {
@@ -125,13 +202,34 @@ impl<'o> Table<'o> {
             commas: Vec::new(),
             names: Vec::new(),
             has_thousands: false,
+            halves: Vec::new(),
+            stray: None,
+            doubles: Vec::new(),
         }
+    }
+
+    /// Takes the line of a stray quotation mark.
+    pub(super) fn note_stray(&mut self, line: u64) {
+        self.stray.get_or_insert(line);
     }
 
     /// Takes names of columns that are no line of the table.
     pub(super) fn begin(&mut self, header: Vec<String>) {
         self.header = Some(header);
         self.pending = true;
+    }
+
+    /// Distinct names. The number of the column is added to a name that occurs again.
+    fn distinct(&mut self, names: Vec<String>) -> Vec<String> {
+        let mut distinct: Vec<String> = Vec::with_capacity(names.len());
+        for (index, name) in names.into_iter().enumerate() {
+            let other = if distinct.contains(&name) { format!("{name}.{}", index + 1) } else { name.clone() };
+            if let Some(first) = distinct.iter().find(|first| !first.is_empty() && names::is_same(first, &name)) {
+                self.doubles.push((first.clone(), other.clone()));
+            }
+            distinct.push(other);
+        }
+        distinct
     }
 
     pub(super) fn push(&mut self, line: u64, cells: &[&str]) -> Result<(), ImportError> {
@@ -144,15 +242,15 @@ impl<'o> Table<'o> {
                     let name = |(index, &cell): (usize, &&str)| {
                         if cell.is_empty() { format!("Unnamed: {index}") } else { cell.to_owned() }
                     };
-                    self.header = Some(cells.iter().enumerate().map(name).collect());
+                    self.header = Some(self.distinct(cells.iter().enumerate().map(name).collect()));
                     self.pending = true;
                     return Ok(());
                 }
                 self.has_header = self.header.is_some();
                 let reader = if let Some(mut names) = self.header.take() {
-                    // pandas prints no name above the row numbers.
+                    // pandas prints no name above the index, which holds row numbers or values.
                     if self.delimiter == Delimiter::Blank && cells.len() == names.len() + 1 {
-                        names.insert(0, "index".to_owned());
+                        names.insert(0, "Unnamed: 0".to_owned());
                     }
                     self.width = names.len();
                     self.names.clone_from(&names);
@@ -167,10 +265,45 @@ impl<'o> Table<'o> {
             }
         };
         let place = Place { what: "line", number: line + self.offset };
+        if self.has_header
+            && let Some((name, unit)) = other_unit(cells, &self.names)
+        {
+            return Err(ImportError::BadNumber {
+                place: place.to_string(),
+                value: format!("{unit:?}"),
+                why: format!("is the unit of {name}, and not tokens; convert the lengths first"),
+            });
+        }
+        if self.has_header
+            && let Some(name) = other_header(cells, &self.names)
+        {
+            return Err(ImportError::BadNumber {
+                place: place.to_string(),
+                value: format!("{name:?}"),
+                why:
+                    "is the name of another column: a second table begins here. Upload each table as a file of its own"
+                        .to_owned(),
+            });
+        }
         // A value beyond the columns has no name: a comma within a number, or in a text without quotes.
         if cells.iter().skip(self.width).any(|cell| !cell.is_empty()) {
             reader.skip(place, WIDE);
             return Ok(());
+        }
+        if self.delimiter == Delimiter::Byte(b',') {
+            self.halves.resize(self.width, None);
+            for ([one, next], half) in cells.array_windows().zip(&mut self.halves) {
+                let is_digits = |cell: &str| cell.bytes().all(|byte| byte.is_ascii_digit());
+                if half.is_none()
+                    && next.len() == 3
+                    && next.starts_with('0')
+                    && (1..=3).contains(&one.len())
+                    && is_digits(next)
+                    && is_digits(one)
+                {
+                    *half = Some(format!("{one},{next}"));
+                }
+            }
         }
         if self.delimiter == Delimiter::Byte(b';') {
             self.commas.resize_with(self.width, Commas::default);
@@ -186,8 +319,27 @@ impl<'o> Table<'o> {
 
     pub(super) fn finish(self) -> Result<Imported, ImportError> {
         let Some(mut reader) = self.reader else { return Err(ImportError::NoNumbers { format: "a table" }) };
-        if !self.commas.is_empty() {
+        if !self.commas.is_empty() || !self.doubles.is_empty() || self.halves.iter().any(Option::is_some) {
             reader.decide()?;
+        }
+        let is_half = |index: usize| reader.is_decided() && reader.is_needed(index) && reader.is_needed(index + 1);
+        if let Some((index, value)) = self
+            .halves
+            .iter()
+            .enumerate()
+            .find_map(|(index, half)| Some((index, half.clone()?)).filter(|_| is_half(index)))
+        {
+            return Err(ImportError::TwoReadings { column: self.names.get(index).cloned().unwrap_or_default(), value });
+        }
+        let is_read =
+            |name: &str| self.names.iter().position(|own| own == name).is_some_and(|index| reader.is_needed(index));
+        if self.options.column.is_none()
+            && let Some((name, other)) = self.doubles.iter().find(|(name, other)| is_read(name) || is_read(other))
+        {
+            let note = format!("the file has two columns of the name {name}");
+            return Err(ImportError::Unclear {
+                candidates: vec![Candidate::noted(name, &note), Candidate::noted(other, &note)],
+            });
         }
         for (index, (commas, name)) in self.commas.iter().zip(&self.names).enumerate() {
             if reader.is_needed(index)
@@ -204,6 +356,7 @@ impl<'o> Table<'o> {
             (_, false) => "CSV without header",
         };
         let mut imported = reader.finish(format)?;
+        imported.report.warnings.extend(self.stray.map(quotes::sentence));
         if self.has_thousands {
             imported.report.warnings.push(
                 "Commas are read as thousands separators: each line holds one number, for example 1,234 for 1234."

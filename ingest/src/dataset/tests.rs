@@ -223,6 +223,7 @@ fn rows_are_limited() {
 }
 
 mod distributions;
+mod doubts;
 mod families;
 mod misread;
 mod texts;

@@ -4,7 +4,7 @@ use super::super::candidate::Candidate;
 use super::super::histogram::samples;
 use super::super::profile::Profile;
 use super::super::value::Row;
-use super::super::{ImportError, Kind, Unit, names};
+use super::super::{ImportError, Kind, Unit, names, stated};
 use super::{Choice, Length, Measure, Meter, Part};
 
 /// Note of a column that may hold totals.
@@ -35,11 +35,27 @@ pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Re
             && own.kind == Kind::Text
             && own.samples.iter().any(|sample| !names::is_tokens(sample))
     };
-    match profiles.iter().find(is_other) {
-        Some(unit) => {
-            let unit = unit.samples.join(", ");
-            Err(asked(parts, &format!("the unit of the numbers is {unit} by the column of units, not tokens")))
-        }
-        None => Ok(()),
+    if let Some(unit) = profiles.iter().find(is_other) {
+        let unit = unit.samples.join(", ");
+        return Err(asked(parts, &format!("the unit of the numbers is {unit} by the column of units, not tokens")));
     }
+    // A column such as `metric` with the same text in every row.
+    let is_constant = |own: &&Profile| {
+        own.kind == Kind::Text && own.samples.len() == 1 && head.len() > 1 && stated::names_quantity(&own.name)
+    };
+    let stated = profiles.iter().filter(is_constant).find_map(|own| {
+        let texts = own.samples.iter().map(|text| (own.name.as_str(), text.as_str()));
+        stated::check(texts).err()
+    });
+    stated.map_or(Ok(()), |stated| Err(asked(parts, &stated)))
+}
+
+/// A sentence about rows of several kinds, such as events of a log.
+pub(super) fn kinds(profiles: &[Profile]) -> Option<String> {
+    const NAMES: [&str; 6] = ["event", "event_type", "record_type", "row_type", "line_type", "message_type"];
+    let is_kind = |own: &&Profile| {
+        own.kind == Kind::Text && own.samples.len() > 1 && NAMES.iter().any(|name| names::is_same(name, &own.name))
+    };
+    let own = profiles.iter().find(is_kind)?;
+    Some(format!("All rows are read as samples, whatever their {} is: {}.", own.name, own.samples.join(", ")))
 }

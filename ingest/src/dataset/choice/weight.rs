@@ -1,6 +1,7 @@
 //! The column with the number of samples of each row.
 
-use super::super::histogram::{self, samples};
+use super::super::histogram;
+use super::super::histogram::samples::{self, Numbering};
 use super::super::number::{Notation, Number};
 use super::super::profile::{self, Profile};
 use super::super::value::{Row, Value};
@@ -11,7 +12,7 @@ use super::{Measure, Part};
 pub(super) enum Weight {
     None,
     Column(usize),
-    /// There is a column by such a name, beside others.
+    /// A column has such a name, and the table has further columns.
     Doubtful(usize),
     /// The rows look like a table of a distribution, or a number by such a name may be a property of each sample.
     Unclear,
@@ -47,14 +48,17 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     }
     if let Some((weight, own)) = weight {
         let pairs = pairs(head, profiles, parts, weight);
+        let numbering = samples::numbering(&pairs);
         let has_groups = profiles.iter().any(|own| own.has_values && names::is_group(&own.name));
         return if let [only] = parts
             && (samples::are_totals(&only.name, &pairs) || (has_groups && names::may_be_total(&only.name)))
         {
             Weight::Totals
-        } else if !are_counts {
+        } else if !are_counts && samples::is_table(&pairs) {
+            Weight::Unclear
+        } else if !are_counts || numbering == Numbering::Rows {
             Weight::Doubtful(weight)
-        } else if samples::are(&own.name, &pairs) {
+        } else if numbering == Numbering::Unclear || samples::are(&own.name, &pairs) {
             Weight::Unclear
         } else {
             Weight::Column(weight)
@@ -86,9 +90,22 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     // numbered.
     let has_names = others.iter().all(|(_, own)| own.name.parse::<u32>().is_err());
     let least = if has_names { 3 } else { 5 };
-    let is_number =
-        |own: &Profile| own.kind == Kind::Number && (is_distribution(own) || own.meaning == Meaning::Unknown);
-    let is_sorted = profiles[*index].strictly_sorted >= least;
+    let is_number = |own: &Profile| {
+        own.kind == Kind::Number
+            && (is_distribution(own) || matches!(own.meaning, Meaning::Unknown | Meaning::Chat | Meaning::Text))
+    };
+    // `value_counts()` sorts by the counts.
+    let falls = || {
+        let [(other, _)] = others.as_slice() else { return false };
+        let pairs = pairs(head, profiles, parts, *other);
+        pairs.len() >= least && samples::are_sorted_counts(&pairs)
+    };
+    // Lengths of sequences by the step of the training, and counts in thousands.
+    let is_scaled = |name: &str| names::is_steps(name) || names::is_scaled_count(name);
+    if others.iter().any(|(_, own)| own.kind == Kind::Number && is_scaled(&own.name)) {
+        return Weight::Unclear;
+    }
+    let is_sorted = profiles[*index].strictly_sorted >= least || falls();
     if is_sorted && !others.is_empty() && others.iter().all(|(_, own)| is_number(own)) {
         return Weight::Unclear;
     }

@@ -1,7 +1,7 @@
 //! Histograms from points, bins and cumulative counts.
 
 use super::super::{ImportError, Imported, MAX_BINS};
-use super::{import, refuse};
+use super::{import, refuse, samples, shares};
 
 /// Most lengths that are counted one by one: each takes a bin, with an empty bin between neighbours.
 pub(super) const MAX_POINTS: usize = MAX_BINS / 2;
@@ -40,16 +40,30 @@ impl Form {
     }
 
     fn finish(self, edges: Vec<f64>, counts: Vec<f64>) -> Result<Imported, ImportError> {
+        let is_noted = self.warnings.iter().any(|warning| warning.contains("number of samples is not known"));
+        let is_unknown = !is_noted && shares::are(&counts);
         let mut imported = import(None, edges, counts)?;
         imported.report.format = self.format;
         imported.report.source = self.source;
         imported.report.warnings = self.warnings;
+        if is_unknown {
+            imported.report.warnings.push(shares::UNKNOWN.to_owned());
+        }
         Ok(imported)
     }
 }
 
-/// Lengths with the number of their samples, in any order. Exact: every length is a bin without width, up to [`MAX_POINTS`].
-pub(super) fn points(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
+/// Lengths with the number of their samples, in any order. The report states the number of samples.
+pub(super) fn points(mut form: Form, points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
+    let counts: Vec<f64> = points.iter().map(|(_, count)| *count).collect();
+    if !form.warnings.iter().any(|warning| warning == shares::UNKNOWN) && !shares::are(&counts) {
+        form.warn(samples::weighted(points.len() as u64, counts.iter().sum()));
+    }
+    exact(form, points)
+}
+
+/// A bin without width for each length, up to [`MAX_POINTS`].
+pub(super) fn exact(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
     for &(length, count) in &points {
         if !(length.is_finite() && length >= 0.0 && length.fract() == 0.0) {
             return Err(refuse(format!("{length} is not a length: a length is a whole number")));
@@ -74,6 +88,15 @@ pub(super) fn points(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Impo
         Some(Bin { left, right, count: chunk.iter().map(|(_, count)| count).sum() })
     });
     join(form, bins.collect())
+}
+
+/// Bins of equal width between two edges.
+pub(super) fn equal(form: Form, left: f64, right: f64, counts: &[f64]) -> Result<Imported, ImportError> {
+    let width = (right - left) / counts.len() as f64;
+    let edge = |index: usize| if index == counts.len() { right } else { left + width * index as f64 };
+    let found =
+        counts.iter().enumerate().map(|(index, &count)| Bin { left: edge(index), right: edge(index + 1), count });
+    bins(form, found.collect())
 }
 
 /// Bins whose counts are densities, as numpy writes them with `density=True`.

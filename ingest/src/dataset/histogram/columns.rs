@@ -1,7 +1,7 @@
 //! The columns of a histogram in a table, by their names and their first rows.
 
-use super::super::ImportError;
-use super::known::{self, COMPLEMENT, COUNTS, CUMULATIVE, LEFT, LENGTHS, RIGHT, is_index};
+use super::super::{ImportError, Meaning};
+use super::known::{self, CENTERS, COMPLEMENT, COUNTS, CUMULATIVE, LEFT, LENGTHS, RIGHT, is_index};
 use super::{interval, number, percentiles, refuse};
 
 /// Columns of a form.
@@ -11,6 +11,8 @@ pub(super) enum Columns {
     Points { lengths: usize, counts: usize },
     /// Edges and counts; without an upper edge the next lower edge ends the bin.
     Edges { left: usize, right: Option<usize>, counts: usize },
+    /// Centers of bins and counts.
+    Centers { centers: usize, counts: usize },
     /// Bins as text, and counts.
     Intervals { bins: usize, counts: usize },
     /// Lengths and the samples up to them.
@@ -19,6 +21,20 @@ pub(super) enum Columns {
     Percentiles { names: usize, values: usize },
     /// A row of percentiles, named by the header.
     PercentileRow,
+}
+
+impl Columns {
+    /// Places of the columns of numbers.
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        match *self {
+            Self::Points { lengths: one, counts: other }
+            | Self::Centers { centers: one, counts: other }
+            | Self::Cumulative { lengths: one, cumulative: other } => vec![one, other],
+            Self::Edges { left, right, counts } => [Some(left), right, Some(counts)].into_iter().flatten().collect(),
+            Self::Intervals { counts: only, .. } | Self::Percentiles { values: only, .. } => vec![only],
+            Self::PercentileRow => Vec::new(),
+        }
+    }
 }
 
 /// The columns of a form; `None` if the table is no histogram.
@@ -39,18 +55,35 @@ pub(super) fn columns(
     if head.len() == 1 && percentiles::are(names.iter().map(String::as_str)) {
         return Ok(Some(Columns::PercentileRow));
     }
-    let counts = find(&COUNTS);
+    let is_count = |name: &String| super::super::names::meaning(name).0 == Meaning::Weight;
+    let counts = find(&COUNTS).or_else(|| names.iter().position(is_count));
     if let Some(intervals) = intervals(names, head, counts)? {
         return Ok(Some(intervals));
     }
+    // An index that pandas wrote has no name.
+    let index = is_index(&names[0]);
+    if let (Some((left, right)), Some(counts)) = (pair(names), counts)
+        && names.len() - usize::from(index) == 3
+        && head.len() > 1
+        && is_numeric(left)
+    {
+        return Ok(Some(Columns::Edges { left, right: Some(right), counts }));
+    }
+    let is_side = |name: &String| known::is_share(name) || CUMULATIVE.contains(&name.as_str()) || is_index(name);
     if let (Some(left), right, Some(counts)) = (find(&LEFT), find(&RIGHT), counts)
         && names.len() <= 4
         && is_numeric(left)
+        // Without upper edges the table holds lower edges, counts and shares of the counts, and nothing else.
+        && (right.is_some() || names.iter().enumerate().all(|(place, name)| [left, counts].contains(&place) || is_side(name)))
     {
         return Ok(Some(Columns::Edges { left, right, counts }));
     }
-    // An index that pandas wrote has no name.
-    let index = is_index(&names[0]);
+    if let (Some(centers), Some(counts)) = (find(&CENTERS), counts)
+        && names.len() - usize::from(index) == 2
+        && is_numeric(centers)
+    {
+        return Ok(Some(Columns::Centers { centers, counts }));
+    }
     let lengths = find(&LENGTHS);
     let is_narrow = names.len() - usize::from(index && lengths != Some(0)) == 2;
     if let (Some(lengths), None) = (lengths, counts)
@@ -89,6 +122,12 @@ pub(super) fn columns(
     }
 }
 
+/// Places of two edges whose names are edges only together.
+fn pair(names: &[String]) -> Option<(usize, usize)> {
+    let place = |known: &str| names.iter().position(|name| name == known);
+    known::PAIRS.iter().find_map(|(left, right)| Some((place(left)?, place(right)?)))
+}
+
 /// The columns of bins that are written as text, with their counts.
 fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> Result<Option<Columns>, ImportError> {
     let cells = |index: usize| head.iter().map(move |row| row.get(index).map_or("", String::as_str));
@@ -116,10 +155,12 @@ fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> R
     let of_series =
         is_index(&names[bins]) && !known::is_neutral(&names[counts]) && !COUNTS.contains(&names[counts].as_str());
     let name = if of_series { &names[counts] } else { &names[bins] };
-    if known::is_bins(name) {
+    // hist() of polars.
+    let is_polars = name == "category" && names.iter().any(|name| name == "breakpoint");
+    if known::is_bins(name) || is_polars {
         return Ok(Some(Columns::Intervals { bins, counts }));
     }
-    // Beside a column of lengths a range is a property of each sample.
+    // In a table with a column of lengths, a range is a property of each sample.
     let has_lengths = names.iter().enumerate().any(|(index, name)| index != bins && known::is_length(name));
     if has_lengths { Ok(None) } else { Err(refuse(known::unknown(name))) }
 }

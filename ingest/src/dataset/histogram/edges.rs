@@ -58,6 +58,28 @@ pub(super) fn edges(
     close(form, found)
 }
 
+/// Bins by their centers: an edge is halfway between two centers.
+pub(super) fn centers(
+    mut form: Form,
+    table: &[Vec<String>],
+    centers: usize,
+    counts: usize,
+) -> Result<Imported, ImportError> {
+    let mut points: Vec<(f64, f64)> =
+        table.iter().map(|row| Ok((parsed(at(row, centers))?, count(at(row, counts))?))).collect::<Result<_, _>>()?;
+    points.sort_by(|one, next| one.0.total_cmp(&next.0));
+    let halves: Vec<f64> = points.array_windows().map(|[one, next]| one.0.midpoint(next.0)).collect();
+    let (Some(&first), Some(&last)) = (halves.first(), halves.last()) else {
+        return Err(refuse("a single center does not say how wide its bin is"));
+    };
+    let end = |center: f64, edge: f64| (2.0 * center - edge).max(0.0);
+    let lefts = points.first().map(|point| end(point.0, first)).into_iter().chain(halves.iter().copied());
+    let rights = halves.iter().copied().chain(points.last().map(|point| end(point.0, last)));
+    let found = lefts.zip(rights).zip(&points).map(|((left, right), &(_, count))| Bin { left, right, count });
+    form.warn("the file has centers of bins: edges are assumed halfway between them");
+    bins::bins(form, found.collect())
+}
+
 /// Bins as text with their counts.
 pub(super) fn intervals<'a>(
     form: Form,

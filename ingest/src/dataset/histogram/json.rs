@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::super::{ImportError, Imported, names};
+use super::super::stated::{self, Stated};
+use super::super::{ImportError, Imported};
 use super::bins::{self, Bin, Form};
-use super::{edges, keyed, known, percentiles, refuse, samples, shares, table};
+use super::samples::Numbering;
+use super::{edges, keyed, percentiles, refuse, samples, shares, table};
 
 /// Names of lists of edges.
 const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
@@ -66,10 +68,72 @@ fn rows(items: &[Value]) -> Option<Result<Imported, ImportError>> {
     table::read_rows("JSON", &header, &mut rows, None)
 }
 
+/// An object: a histogram in one of the forms, or an object with one inside it. Texts of the object must not name another quantity.
 fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
-    if let Some(refusal) = other_unit(fields) {
-        return Some(Err(refusal));
+    let read = form(fields).or_else(|| inside(fields))?;
+    let texts = fields.iter().flat_map(|(name, value)| match value {
+        Value::String(text) => vec![(name.as_str(), text.as_str())],
+        Value::Object(inner) => {
+            inner.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
+        }
+        Value::Array(items) if items.len() < 4 => {
+            items.iter().filter_map(|item| Some((name.as_str(), item.as_str()?))).collect()
+        }
+        _ => Vec::new(),
+    });
+    Some(read.and_then(|mut imported| {
+        let sentence = stated::check(texts).map_err(refuse)?;
+        imported.report.warnings.extend(sentence);
+        Ok(imported)
+    }))
+}
+
+/// The histogram inside the only object of an object, such as `{"num_tokens": {"512": 3}}` or `{"stats": {"hist": [..], "bin_edges": [..]}}`.
+fn inside(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+    let mut objects = fields.iter().filter_map(|(name, value)| Some((name, value.as_object()?)));
+    let (name, inner) = objects.next()?;
+    if objects.next().is_some() || fields.values().any(Value::is_array) {
+        return None;
     }
+    let has_lists = inner.values().any(Value::is_array);
+    let is_known = stated::of(name) == Stated::Lengths || is_general(name);
+    match form(inner)? {
+        read if has_lists && is_known => Some(read),
+        Ok(imported) if is_known => Some(Ok(imported)),
+        Ok(mut imported) if has_lists && stated::of(name) == Stated::Unknown => {
+            let name: String = name.chars().take(80).collect();
+            imported.report.warnings.push(format!("The histogram under {name:?} is read as one of lengths in tokens."));
+            Some(Ok(imported))
+        }
+        // Counts by key under a name of another quantity, or rows by their number.
+        _ => None,
+    }
+}
+
+/// Whether a name is made of words that fit a histogram of any quantity.
+fn is_general(name: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "hist",
+        "histogram",
+        "distribution",
+        "dist",
+        "stats",
+        "statistics",
+        "summary",
+        "data",
+        "result",
+        "results",
+        "counts",
+        "train",
+        "val",
+        "test",
+    ];
+    let name = super::normal(name);
+    name.split('_').all(|word| WORDS.contains(&word))
+}
+
+/// The histogram of an object in one of the forms.
+fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     let lists: Vec<(String, Vec<f64>)> =
         fields.iter().filter_map(|(name, value)| Some((super::normal(name), numbers(value)?))).collect();
     let find = |known: &[&str], not: &str| {
@@ -78,16 +142,17 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
     if let Some(packed) = fields.get("packedBins").and_then(Value::as_object) {
         return packed_bins(packed, &lists);
     }
+    if let Some(equal) = of_equal_width(fields, find(&COUNTS, "")) {
+        return Some(equal);
+    }
+    // `n, bins, _ = plt.hist(..)`.
     if let Some((edges_name, edges)) = find(&EDGES, "")
-        && let Some((counts_name, counts)) = find(&COUNTS, edges_name)
+        && let Some((counts_name, counts)) = find(&COUNTS, edges_name).or_else(|| find(&["n"], edges_name))
         && edges.len() == counts.len() + 1
     {
         let is_wandb = fields.get("_type").and_then(Value::as_str) == Some("histogram");
         let format = if is_wandb { "JSON, Weights & Biases histogram" } else { "JSON, histogram" };
-        let mut form = Form::new(format, format!("keys {counts_name} and {edges_name}"));
-        if let Some(warning) = name_of_histogram(fields) {
-            form.warn(warning);
-        }
+        let form = Form::new(format, format!("keys {counts_name} and {edges_name}"));
         let is_density = is_density(counts_name) || fields.get("density").and_then(Value::as_bool) == Some(true);
         return Some(if is_density { from_densities(form, edges, counts) } else { from_edges(form, edges, counts) });
     }
@@ -96,7 +161,7 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
         let is_count = |list: &&(String, Vec<f64>)| same(list) && !is_density(&list.0);
         if let Some((counts_name, counts)) = find(&COUNTS, name).filter(is_count) {
             let points: Vec<(f64, f64)> = lengths.iter().copied().zip(counts.iter().copied()).collect();
-            if samples::are_totals(name, &points) {
+            if samples::are_totals(name, &points) || samples::numbering(&points) != Numbering::None {
                 return None;
             }
             let form = Form::new("JSON, lengths with counts", format!("keys {name} and {counts_name}"));
@@ -113,36 +178,23 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
         let entries = fields.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)));
         return Some(percentiles::read(Form::new("JSON, percentiles", "percentiles"), entries));
     }
-    counter(fields)
+    counter(fields).or_else(|| listed(fields))
 }
 
-/// The error of a histogram whose unit is not tokens.
-fn other_unit(fields: &Map<String, Value>) -> Option<ImportError> {
-    let has_numbers = || fields.values().any(|value| numbers(value).is_some_and(|numbers| !numbers.is_empty()));
-    if let Some(unit) = fields.get("unit").or_else(|| fields.get("units")).and_then(Value::as_str)
-        && !names::is_tokens(unit)
-        && has_numbers()
-    {
-        return Some(refuse(format!("unit must be \"tokens\", not {unit:?}; convert the lengths first")));
+/// Rows of a histogram under a name of histograms: `{"buckets": [{"range": "0-256", "count": 3}]}`.
+fn listed(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+    let mut lists = fields.iter().filter_map(|(name, value)| Some((name, value.as_array()?)));
+    let (name, list) = lists.next()?;
+    let is_histogram = ["buckets", "bins"].contains(&name.as_str()) || is_general(name);
+    if lists.next().is_some() || !is_histogram {
+        return None;
     }
-    let name = fields.get("name").or_else(|| fields.get("title")).and_then(Value::as_str)?;
-    let has_edges = EDGES.iter().any(|name| fields.contains_key(*name)) || fields.contains_key("packedBins");
-    (has_edges && known::is_other_quantity(name)).then(|| {
-        let name: String = name.chars().take(80).collect();
-        refuse(format!("it is a histogram of {name:?}, and not of lengths in tokens"))
-    })
+    rows(list)
 }
 
 /// Whether the name of a list is that of densities.
 fn is_density(name: &str) -> bool {
     ["density", "pdf"].contains(&name)
-}
-
-/// The sentence about the name of a histogram that does not tell what its edges are.
-fn name_of_histogram(fields: &Map<String, Value>) -> Option<String> {
-    let name = fields.get("name").or_else(|| fields.get("title")).and_then(Value::as_str)?;
-    let name: String = name.chars().take(80).collect();
-    (!known::is_length(&name)).then(|| format!("the histogram of {name:?} is read as one of lengths in tokens"))
 }
 
 /// Counts that are densities: their integral is 1.
@@ -154,6 +206,22 @@ fn from_densities(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported,
         return Err(refuse(format!("its counts are densities, but their integral is {area} and not 1; write counts")));
     }
     bins::densities(form, found)
+}
+
+/// Counts of bins of equal width: `{"counts": [..], "min": 0, "max": 4096, "num_bins": 8}`.
+fn of_equal_width(
+    fields: &Map<String, Value>,
+    counts: Option<&(String, Vec<f64>)>,
+) -> Option<Result<Imported, ImportError>> {
+    let value = |known: &[&str]| known.iter().find_map(|name| fields.get(*name)?.as_f64());
+    let (name, counts) = counts?;
+    let (left, right) = (value(&["min", "start", "low"])?, value(&["max", "end", "high"])?);
+    let bins = value(&["num_bins", "n_bins", "nbins", "bins", "bin_count"])?;
+    (bins.total_cmp(&(counts.len() as f64)).is_eq() && left < right).then(|| {
+        let mut form = Form::new("JSON, bins of equal width", format!("key {name}, from {left} to {right}"));
+        form.warn(format!("the bins are assumed to be equally wide, from {left} to {right}"));
+        bins::equal(form, left, right, counts)
+    })
 }
 
 /// Weights & Biases' bins of equal width.

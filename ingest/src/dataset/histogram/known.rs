@@ -38,7 +38,34 @@ pub(super) const RIGHT: [&str; 14] = [
     "max_length",
     "bin_max",
 ];
-/// Names of lengths that stand beside a count.
+/// Names of lower and upper edges that are edges only as a pair.
+pub(super) const PAIRS: [(&str, &str); 10] = [
+    ("min", "max"),
+    ("ge", "lt"),
+    ("gt", "le"),
+    ("gte", "lt"),
+    ("gt", "lte"),
+    ("begin", "end"),
+    ("start", "stop"),
+    ("min_len", "max_len"),
+    ("len_min", "len_max"),
+    ("min_tokens", "max_tokens"),
+];
+/// Names of centers of bins.
+pub(super) const CENTERS: [&str; 11] = [
+    "bin_center",
+    "bin_centers",
+    "bin_centre",
+    "center",
+    "centers",
+    "centre",
+    "bin_mid",
+    "bin_middle",
+    "bin_midpoint",
+    "midpoint",
+    "mid",
+];
+/// Names of lengths in a table with counts.
 pub(super) const LENGTHS: [&str; 17] = [
     "length",
     "lengths",
@@ -119,7 +146,27 @@ pub(super) const COMPLEMENT: [&str; 5] = ["ccdf", "complementary_cdf", "survival
 /// Names of shares, in fractions or percent.
 const SHARES: [&str; 6] = ["proportion", "share", "fraction", "probability", "percentage", "percent"];
 /// Words for the sum of a column.
-const TOTALS: [&str; 9] = ["total", "totals", "sum", "all", "grand_total", "gesamt", "summe", "insgesamt", "overall"];
+const TOTALS: [&str; 19] = [
+    "итого",
+    "всего",
+    "合计",
+    "合計",
+    "总计",
+    "totale",
+    "suma",
+    "somme",
+    "subtotal",
+    "sub_total",
+    "total",
+    "totals",
+    "sum",
+    "all",
+    "grand_total",
+    "gesamt",
+    "summe",
+    "insgesamt",
+    "overall",
+];
 
 /// Whether a name is that of lengths in tokens. Lists of identifiers of tokens are no numbers.
 pub(super) fn is_length(name: &str) -> bool {
@@ -127,22 +174,7 @@ pub(super) fn is_length(name: &str) -> bool {
         && !normal(name).ends_with("ids")
 }
 
-/// Whether a name is that of a quantity that is no length, such as `reward` or `train/loss`.
-pub(super) fn is_other_quantity(name: &str) -> bool {
-    let last = name.rsplit(['/', '_', ' ', '.', '-']).next().unwrap_or(name);
-    let of_name = names::meaning(name).0;
-    let is_other = matches!(
-        of_name,
-        Meaning::Duration
-            | Meaning::Time
-            | Meaning::Media
-            | Meaning::Images
-            | Meaning::Length(Unit::Characters | Unit::Bytes)
-    );
-    is_other || of_name == Meaning::Score || (of_name == Meaning::Unknown && names::meaning(last).0 == Meaning::Score)
-}
-
-/// Whether a name says nothing about its values: that of an index, or of values of any kind.
+/// Whether a name does not describe its values: the name of an index, or of values of any kind.
 pub(super) fn is_neutral(name: &str) -> bool {
     is_index(&normal(name)) || ["0", "1", "value", "values"].contains(&normal(name).as_str())
 }
@@ -176,7 +208,7 @@ pub(super) fn is_total(text: &str) -> bool {
     TOTALS.contains(&normal(text.trim_end_matches(':')).as_str())
 }
 
-/// The label of a row that holds the sum of the rows: a word for a sum beside numbers.
+/// The label of a row that holds the sum of the rows: a word for a sum, and numbers.
 pub(super) fn total(row: &[String]) -> Option<&str> {
     let is_number = |cell: &str| super::count(cell).is_some();
     let mut others = row.iter().filter(|cell| !cell.is_empty() && !is_number(cell));

@@ -73,9 +73,8 @@ fn points(
 ) -> Option<Result<Imported, ImportError>> {
     let points: Vec<(f64, f64)> =
         rows.iter().map(|&(key, count)| Some((number(key)?, count))).collect::<Option<_>>()?;
-    // Before pandas 2 the last line names the column, which holds lengths by row or counts by length.
-    if footer.is_some() && !has_counts {
-        return None;
+    if let Some(name) = footer.filter(|_| !has_counts) {
+        return old(header.or(Some(name).filter(|name| !name.is_empty())), points);
     }
     let is_known = header.is_none_or(known::is_length);
     if footer.is_none() {
@@ -96,6 +95,24 @@ fn points(
     if footer.is_none() {
         form.warn("the first number of each line is read as a length in tokens, and the second one as its count");
     }
+    Some(bins::points(form, points))
+}
+
+/// A series whose last line names the column, which holds counts by length (`value_counts()` before pandas 2) or lengths by row. Counts fall,
+/// and row numbers rise.
+fn old(name: Option<&str>, points: Vec<(f64, f64)>) -> Option<Result<Imported, ImportError>> {
+    let name = name.filter(|name| known::is_length(name))?;
+    let falls = points.array_windows().all(|[one, next]| one.1 >= next.1);
+    let rises = points.array_windows().all(|[one, next]| one.0 < next.0);
+    let are_counts = points.iter().all(|(length, _)| *length >= 1.0);
+    if points.len() < 3 || !falls || rises || !are_counts {
+        return None;
+    }
+    let mut form = Form::new("printed value_counts, lengths with counts", "index and count");
+    form.warn(format!(
+        "The first number of each line is read as a length, and the second one as its count, as value_counts() prints {name}. If the second \
+         numbers are lengths, upload them alone."
+    ));
     Some(bins::points(form, points))
 }
 

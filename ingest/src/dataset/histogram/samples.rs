@@ -1,4 +1,4 @@
-//! Tells rows that are samples from rows that stand for several samples.
+//! Distinguishes rows that are samples from rows that represent several samples.
 
 use super::super::names;
 use super::normal;
@@ -26,10 +26,15 @@ pub(in super::super) fn are_totals(name: &str, rows: &[(f64, f64)]) -> bool {
     if is_long(rows.iter().map(|(length, _)| *length)) {
         return true;
     }
-    if !names::may_be_total(name)
-        || rows.len() < 3
-        || rows.iter().any(|&(length, count)| count <= 1.0 || length < count)
-    {
+    if !names::may_be_total(name) || rows.len() < 3 {
+        return false;
+    }
+    // Packs of the same number of samples.
+    let is_constant = rows.iter().all(|(_, count)| count.total_cmp(&rows[0].1).is_eq());
+    if is_constant && rows.iter().all(|&(length, count)| count > 1.0 && length >= count) {
+        return true;
+    }
+    if rows.iter().any(|&(length, count)| count <= 1.0 || length < count) {
         return false;
     }
     let spread = |values: &dyn Fn(&(f64, f64)) -> f64| {
@@ -38,6 +43,90 @@ pub(in super::super) fn are_totals(name: &str, rows: &[(f64, f64)]) -> bool {
     };
     // Tokens that grow with the number of samples: the mean of the rows is about the same.
     spread(&|row| row.0) >= 2.0 && spread(&|row| row.0 / row.1) <= 2.0
+}
+
+/// What numbers that rise in equal steps are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Numbering {
+    /// They may be counts.
+    None,
+    /// Numbers of rows, from 0 or 1.
+    Rows,
+    /// Row numbers or counts.
+    Unclear,
+}
+
+/// Whether the second numbers of rows, in the order of the file, number the rows.
+pub(in super::super) fn numbering(rows: &[(f64, f64)]) -> Numbering {
+    // The last row may hold sums.
+    if let [first @ .., _] = rows
+        && first.len() > 4
+        && numbers_rows(first) != Numbering::None
+    {
+        return match numbers_rows(rows) {
+            Numbering::Rows => Numbering::Rows,
+            _ => Numbering::Unclear,
+        };
+    }
+    numbers_rows(rows)
+}
+
+fn numbers_rows(rows: &[(f64, f64)]) -> Numbering {
+    let numbers = || rows.iter().map(|(_, number)| *number);
+    let Some(first) = numbers().next() else { return Numbering::None };
+    if rows.len() < 3 || numbers().any(|number| number.fract() != 0.0) {
+        return Numbering::None;
+    }
+    let is_one = |number: f64| number.total_cmp(&1.0).is_eq();
+    let lengths_rise = rows.array_windows().all(|[one, next]| one.0 < next.0);
+    let lengths_fall = rows.array_windows().all(|[one, next]| one.0 > next.0);
+    let step = |sorted: &[f64]| {
+        let mut steps = sorted.array_windows().map(|[one, next]| next - one);
+        let first = steps.next().unwrap_or_default();
+        (first > 0.0 && steps.all(|step| step.total_cmp(&first).is_eq())).then_some(first)
+    };
+    let in_order: Vec<f64> = numbers().collect();
+    if let Some(step) = step(&in_order) {
+        let are_rows = is_one(step) && (first == 0.0 || is_one(first));
+        return if are_rows && !lengths_rise && !lengths_fall { Numbering::Rows } else { Numbering::Unclear };
+    }
+    let mut sorted = in_order;
+    let rises = sorted.array_windows().all(|[one, next]| one < next);
+    sorted.sort_by(f64::total_cmp);
+    let from_start = sorted.first().is_some_and(|&first| first == 0.0 || is_one(first));
+    let is_shuffled =
+        rows.len() >= 5 && step(&sorted).is_some_and(|step| (from_start && is_one(step)) || rows.len() >= 8);
+    // Row numbers of a filtered table have gaps.
+    let has_gaps = rows.len() >= 10 && rises && !lengths_rise && !lengths_fall;
+    if is_shuffled || has_gaps { Numbering::Unclear } else { Numbering::None }
+}
+
+/// Whether rows of lengths and counts look like a table of counts, although the file has further columns: the lengths rise, or each one
+/// occurs several times, once for each group.
+pub(in super::super) fn is_table(rows: &[(f64, f64)]) -> bool {
+    let rises = rows.array_windows().all(|[one, next]| one.0 < next.0);
+    let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
+    lengths.sort_by(f64::total_cmp);
+    let is_repeated = lengths.chunk_by(|one, next| one.total_cmp(next).is_eq()).all(|same| same.len() > 1);
+    let are_counts = rows.iter().all(|(_, count)| count.fract() == 0.0) && rows.iter().any(|(_, count)| *count > 1.0);
+    rows.len() > 2 && are_counts && numbering(rows) == Numbering::None && (rises || is_repeated)
+}
+
+/// Whether lengths are distinct and their second numbers are whole and fall, as those of `value_counts()`.
+pub(in super::super) fn are_sorted_counts(rows: &[(f64, f64)]) -> bool {
+    let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths.array_windows().all(|[one, next]| one < next)
+        && rows.array_windows().all(|[one, next]| one.1 >= next.1)
+        && rows.iter().all(|(_, number)| number.fract() == 0.0 && *number >= 1.0)
+        && rows.first().map(|row| row.1) != rows.last().map(|row| row.1)
+}
+
+/// The sentence of a report whose lengths are weighted by a column.
+pub(in super::super) fn weighted(rows: u64, samples: f64) -> String {
+    let samples = (samples * 100.0).round() / 100.0;
+    let rows = if rows == 1 { "1 row stands".to_owned() } else { format!("{rows} rows stand") };
+    format!("Lengths are weighted by the number of samples of each row: {rows} for {samples} samples.")
 }
 
 /// Whether most lengths are longer than a sample can be.
@@ -70,9 +159,31 @@ mod tests {
             ("num_tokens", &[(512.0, 3.0), (1024.0, 2.0), (4096.0, 1.0)], false),
             ("num_tokens", &[(512.0, 300.0), (1024.0, 200.0), (4096.0, 100.0)], false),
             ("num_tokens", &[(1000.0, 20.0), (1001.0, 21.0), (1002.0, 20.0)], false),
+            ("num_tokens", &[(3319.0, 4.0), (2100.0, 4.0), (4000.0, 4.0)], true),
+            ("length", &[(3319.0, 4.0), (2100.0, 4.0), (4000.0, 4.0)], false),
         ] {
             assert_eq!(are_totals(name, rows), expected, "{name}: {rows:?}");
         }
+    }
+
+    #[test]
+    fn row_numbers_are_no_counts() {
+        for (numbers, expected) in [
+            (&[1.0, 2.0, 3.0][..], Numbering::Rows),
+            (&[0.0, 1.0, 2.0, 3.0], Numbering::Rows),
+            (&[10.0, 20.0, 30.0], Numbering::Unclear),
+            (&[3.0, 1.0, 5.0, 2.0, 4.0], Numbering::Unclear),
+            (&[3.0, 2.0, 1.0], Numbering::None),
+            (&[1.0, 2.0], Numbering::None),
+            (&[5.0, 9.0, 7.0, 3.0, 1.0, 2.0], Numbering::None),
+            (&[1.0, 2.0, 4.0, 5.0, 8.0, 9.0, 11.0, 12.0, 20.0, 21.0], Numbering::Unclear),
+        ] {
+            let lengths = [735.0, 512.0, 4448.0, 90.0].into_iter().cycle();
+            let rows: Vec<(f64, f64)> = lengths.zip(numbers.iter().copied()).collect();
+            assert_eq!(numbering(&rows), expected, "{numbers:?}");
+        }
+        let sorted: Vec<(f64, f64)> = vec![(512.0, 1.0), (735.0, 2.0), (4448.0, 3.0)];
+        assert_eq!(numbering(&sorted), Numbering::Unclear);
     }
 
     #[test]

@@ -4,18 +4,22 @@ use super::super::ImportError;
 use super::bins::Form;
 use super::{known, refuse};
 
+/// The sentence of a report whose counts are shares.
+pub(in super::super) const UNKNOWN: &str = "The counts are shares: the number of samples is not known.";
+
 /// Whether a sum of shares is 1 or 100.
 pub(super) fn is_whole(sum: f64) -> bool {
     (sum - 1.0).abs() <= 0.02 || (sum - 100.0).abs() <= 2.0
 }
 
-/// Checks shares in the order of their lengths: their sum is 1 or 100. `is_percent` tells that they were written with a percent sign.
+/// Checks shares in the order of their lengths: their sum is 1 or 100. `is_percent`: they were written with a percent sign.
 pub(super) fn check(form: &mut Form, name: &str, is_percent: bool, shares: &[f64]) -> Result<(), ImportError> {
     if !is_percent && !known::is_share(name) {
         return Ok(());
     }
     let sum: f64 = shares.iter().sum();
     if is_whole(sum) {
+        form.warn(UNKNOWN);
         return Ok(());
     }
     let last = shares.last().copied().unwrap_or_default();
@@ -29,6 +33,11 @@ pub(super) fn check(form: &mut Form, name: &str, is_percent: bool, shares: &[f64
         round(sum)
     ));
     Ok(())
+}
+
+/// Whether counts sum to 1 or less and are fractions.
+pub(in super::super) fn are(counts: &[f64]) -> bool {
+    counts.iter().sum::<f64>() <= 1.02 && counts.iter().any(|count| count.fract() != 0.0)
 }
 
 /// Checks the end of cumulative shares: samples above it are missing.
@@ -57,7 +66,7 @@ fn round(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
-/// Percent signs behind the counts of a column.
+/// Percent signs after the counts of a column.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     with: bool,

@@ -5,12 +5,13 @@ use planner::workload::Dataset;
 
 use super::super::commas::Commas;
 use super::super::number::{Notation, Number};
-use super::super::{ImportError, Imported, names};
+use super::super::{ImportError, Imported, names, stated};
 use super::bins::{self, Form};
 use super::columns::{Columns, columns};
-use super::edges::{at, edges, intervals, parsed};
+use super::edges::{self, at, edges, intervals, parsed};
+use super::samples::Numbering;
 use super::shares::{self, Signs};
-use super::{known, number, percentiles, refuse, samples};
+use super::{interval, known, number, percentiles, refuse, samples};
 
 /// Rows that decide about the form.
 const HEAD: usize = 50;
@@ -31,20 +32,24 @@ pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Re
     let header: Vec<String> = rows.next()?;
     let head: Vec<Vec<String>> = (&mut rows).take(HEAD).collect();
     let cells = |index: usize| head.iter().filter_map(move |row| row.get(index)).map(String::as_str);
-    let notations: Vec<Notation> =
-        (0..header.len()).map(|index| Notation::of(cells(index)).unwrap_or_default()).collect();
-    let ambiguous = (0..header.len()).filter(|_| delimiter == b';').find_map(|index| {
-        let mut commas = Commas::default();
-        cells(index).for_each(|cell| commas.see(cell));
-        let value = commas.ambiguous()?.to_owned();
-        Some(ImportError::TwoReadings { column: header[index].clone(), value })
-    });
+    let known: Vec<_> = (0..header.len()).map(|index| Notation::of(cells(index))).collect();
+    // The first number of each column that has two readings.
+    let ambiguous: Vec<Option<String>> = known
+        .iter()
+        .enumerate()
+        .map(|(index, notation)| match notation {
+            Err(ambiguous) => Some(ambiguous.value.clone()),
+            Ok(_) if delimiter == b';' => {
+                let mut commas = Commas::default();
+                cells(index).for_each(|cell| commas.see(cell));
+                commas.ambiguous().map(str::to_owned)
+            }
+            Ok(_) => None,
+        })
+        .collect();
+    let notations: Vec<Notation> = known.into_iter().map(Result::unwrap_or_default).collect();
     let mut all = head.clone().into_iter().chain(rows).map(|row| with_points(row, &notations));
-    let read = read_rows("CSV", &header, &mut all, column)?;
-    Some(match ambiguous {
-        Some(ambiguous) if read.is_ok() => Err(ambiguous),
-        _ => read,
-    })
+    read_known("CSV", &header, &mut all, column, &ambiguous)
 }
 
 /// A row whose numbers have decimal points and no thousands separators.
@@ -66,6 +71,17 @@ pub(super) fn read_rows(
     rows: &mut dyn Iterator<Item = Vec<String>>,
     column: Option<&str>,
 ) -> Option<Result<Imported, ImportError>> {
+    read_known(format, header, rows, column, &[])
+}
+
+/// Reads rows under a header. `ambiguous` holds a number of each column that has two readings.
+fn read_known(
+    format: &str,
+    header: &[String],
+    rows: &mut dyn Iterator<Item = Vec<String>>,
+    column: Option<&str>,
+    ambiguous: &[Option<String>],
+) -> Option<Result<Imported, ImportError>> {
     let names: Vec<String> = header.iter().map(|name| super::normal(name)).collect();
     // A header of numbers is a row.
     if names.len() < 2 || header.iter().all(|name| number(name).is_some()) {
@@ -80,7 +96,31 @@ pub(super) fn read_rows(
     if let Some(unit) = other_unit(header, &samples) {
         return Some(Err(refuse(format!("unit must be \"tokens\", not {unit:?}; convert the lengths first"))));
     }
-    Table { format, header, columns }.read(head.into_iter().chain(rows)).transpose()
+    let used = columns.numbers();
+    let read_bins = matches!(columns, Columns::Edges { .. } | Columns::Intervals { .. } | Columns::Centers { .. });
+    let stated = if read_bins { stated::check(constants(header, &samples)) } else { Ok(None) };
+    let table = Table { format, header, columns };
+    let read = table.read(head.into_iter().chain(rows)).transpose()?;
+    let two_readings = |index: usize| {
+        let value = ambiguous.get(index)?.clone()?;
+        Some(ImportError::TwoReadings { column: table.name(index), value })
+    };
+    if let (Some(two_readings), Ok(_)) = (used.into_iter().find_map(two_readings), &read) {
+        return Some(Err(two_readings));
+    }
+    Some(read.and_then(|mut imported| {
+        imported.report.warnings.extend(stated.map_err(refuse)?);
+        Ok(imported)
+    }))
+}
+
+/// Texts that are the same in every row, under their names.
+fn constants<'r>(header: &'r [String], rows: &'r [Vec<String>]) -> impl Iterator<Item = (&'r str, &'r str)> {
+    header.iter().enumerate().filter_map(move |(index, name)| {
+        let first = at(rows.first()?, index);
+        let is_text = !first.is_empty() && super::count(first).is_none() && interval::read(first).is_none();
+        (is_text && rows.iter().all(|row| at(row, index) == first)).then_some((name.as_str(), first))
+    })
 }
 
 /// A unit other than tokens in a column of units.
@@ -130,9 +170,10 @@ impl Table<'_> {
 
     fn counts(&self) -> Option<usize> {
         match self.columns {
-            Columns::Points { counts, .. } | Columns::Edges { counts, .. } | Columns::Intervals { counts, .. } => {
-                Some(counts)
-            }
+            Columns::Points { counts, .. }
+            | Columns::Edges { counts, .. }
+            | Columns::Centers { counts, .. }
+            | Columns::Intervals { counts, .. } => Some(counts),
             _ => None,
         }
     }
@@ -188,10 +229,14 @@ impl Table<'_> {
     ) -> Result<Option<Imported>, ImportError> {
         let form = |what: &str, source: String| Form::new(format!("{}, {what}", self.format), source);
         let two = |one: usize, other: usize| format!("columns {} and {}", self.name(one), self.name(other));
+        let are_counts = samples::numbering(&pairs) == Numbering::None;
         pairs.sort_by(|one, next| one.0.total_cmp(&next.0));
         let read = match self.columns {
             Columns::Points { lengths, counts } => {
-                if samples::are(&self.name(counts), &pairs) || samples::are_totals(&self.name(lengths), &pairs) {
+                if !are_counts
+                    || samples::are(&self.name(counts), &pairs)
+                    || samples::are_totals(&self.name(lengths), &pairs)
+                {
                     return Ok(None);
                 }
                 let mut form = form("lengths with counts", two(lengths, counts));
@@ -224,6 +269,11 @@ impl Table<'_> {
                 }
                 edges(form, cells, left, right, counts)
             }
+            Columns::Centers { centers, counts } => {
+                let mut form = form("bins", two(centers, counts));
+                self.check_cells(&mut form, cells, counts)?;
+                edges::centers(form, cells, centers, counts)
+            }
             Columns::Intervals { bins, counts } => {
                 let mut form = form("bins", two(bins, counts));
                 self.check_cells(&mut form, cells, counts)?;
@@ -249,7 +299,7 @@ impl Table<'_> {
         read.map(Some)
     }
 
-    /// Checks lengths under a name that says little, in the order of the lengths.
+    /// Checks lengths under a name that does not describe them. The pairs are sorted by length.
     fn check_lengths(&self, form: &mut Form, lengths: usize, pairs: &[(f64, f64)]) -> Result<(), ImportError> {
         let name = self.name(lengths);
         let is_bin = super::normal(&name) == "bin";
@@ -269,7 +319,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Whether the name of a column says nothing about its values.
+    /// Whether the name of a column does not describe its values.
     fn is_neutral(&self, column: usize) -> bool {
         known::is_neutral(self.header.get(column).map_or("", String::as_str))
     }

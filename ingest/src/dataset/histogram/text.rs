@@ -14,7 +14,7 @@ pub(super) fn read(text: &str) -> Option<Result<Imported, ImportError>> {
     if start.starts_with("Counter(") || start.starts_with("defaultdict(") || start.starts_with('{') {
         return dictionary(start);
     }
-    if start.starts_with("(array(") {
+    if start.starts_with("(array(") || start.starts_with("UniqueCountsResult(") {
         return arrays(start);
     }
     printed::summary(text).or_else(|| printed::counts(text)).or_else(|| uniq(text))

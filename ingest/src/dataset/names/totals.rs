@@ -13,6 +13,13 @@ pub(in super::super) fn may_be_total(name: &str) -> bool {
         "numberoftokens",
         "counttokens",
         "numtok",
+        "numtoks",
+        "ntok",
+        "ntoks",
+        "tokcount",
+        "tokcnt",
+        "tokencnt",
+        "nbtokens",
         "totaltokens",
         "numtotaltokens",
         "totaltokencount",
@@ -32,6 +39,11 @@ pub(in super::super) fn is_anonymous(name: &str) -> bool {
 pub(in super::super) fn is_batch_size(name: &str) -> bool {
     let name = letters(last(name));
     name == "bs" || name == "mbs" || name == "gbs" || name.ends_with("batchsize") || name == "seqsperbatch"
+}
+
+/// Whether a name counts steps of a training.
+pub(in super::super) fn is_steps(name: &str) -> bool {
+    ["steps", "numsteps", "nsteps", "trainsteps", "iterations", "iters", "untilstep"].contains(&letters(name).as_str())
 }
 
 /// Whether a name is that of the tokens of the whole sample.

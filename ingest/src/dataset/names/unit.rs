@@ -2,9 +2,9 @@
 
 use super::super::{Meaning, Unit};
 
-/// What the unit of a name says about the values.
+/// Quantity of the values, by the unit of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(in super::super) enum Quantity {
     /// Tokens, characters or bytes.
     Length(Unit),
     /// A time.
@@ -86,7 +86,7 @@ const UNITS: [(Quantity, &[&str]); 7] = [
     ),
 ];
 
-/// The name without its unit, and the quantity of the unit. The unit is in brackets, behind a slash, or the last word.
+/// The name without its unit, and the quantity of the unit. The unit is in brackets, after a slash, or the last word.
 pub(super) fn split(name: &str) -> Option<(&str, Quantity)> {
     let name = name.trim();
     if let Some(base) = name.strip_suffix('%').or_else(|| name.strip_prefix('%')) {
@@ -99,9 +99,13 @@ pub(super) fn split(name: &str) -> Option<(&str, Quantity)> {
     let brackets = [('(', ')'), ('[', ']')];
     let inside = brackets.iter().find_map(|&(open, close)| name.strip_suffix(close)?.rsplit_once(open));
     let (base, unit) = inside.or_else(|| name.rsplit_once(['_', ' ', '-', '.']))?;
+    Some((base, quantity(unit)?))
+}
+
+/// The quantity of a unit.
+pub(super) fn quantity(unit: &str) -> Option<Quantity> {
     let unit = unit.trim().to_lowercase();
-    let (quantity, _) = UNITS.iter().find(|(_, units)| units.contains(&unit.as_str()))?;
-    Some((base, *quantity))
+    UNITS.iter().find(|(_, units)| units.contains(&unit.as_str())).map(|(quantity, _)| *quantity)
 }
 
 /// Meaning of a name whose part without the unit has a meaning; `None` if the unit decides nothing.

@@ -16,6 +16,16 @@ pub(super) struct Field {
 }
 
 impl Field {
+    /// Whether the numbers are single bytes, as in raw text.
+    pub(super) fn is_byte(&self) -> bool {
+        matches!(self.element, Some(Element { kind: Kind::Unsigned, bytes: 1, .. }))
+    }
+
+    /// Whether the numbers are unsigned and take two bytes.
+    pub(super) fn is_short(&self) -> bool {
+        matches!(self.element, Some(Element { kind: Kind::Unsigned, bytes: 2, .. }))
+    }
+
     /// The value in a record.
     pub(super) fn value(&self, record: &[u8]) -> Value<'static> {
         let bytes = record.get(self.at..self.at + self.bytes);

@@ -7,11 +7,30 @@ use super::super::value::{Place, Row, Value};
 use super::super::{ImportError, number, profile};
 
 /// Longest label, in bytes.
-const LONGEST: usize = 16;
+const LONGEST: usize = 32;
 /// Labels of statistics.
-const STATISTICS: [&str; 11] =
-    ["mean", "avg", "average", "min", "minimum", "max", "maximum", "median", "std", "stddev", "stdev"];
-/// Labels that are those of statistics beside others only.
+const STATISTICS: [&str; 19] = [
+    "mean",
+    "avg",
+    "average",
+    "min",
+    "minimum",
+    "max",
+    "maximum",
+    "median",
+    "std",
+    "stddev",
+    "stdev",
+    "mittelwert",
+    "durchschnitt",
+    "moyenne",
+    "promedio",
+    "среднее",
+    "平均",
+    "平均值",
+    "médiane",
+];
+/// Labels of statistics if other rows have labels of statistics too.
 const WITH_OTHERS: [&str; 17] = [
     "count", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99.9", "5%", "25%", "50%", "75%", "95%",
     "99%",
@@ -42,6 +61,14 @@ pub(super) struct Aside {
     most: f64,
     /// The last row is the sum of the rows before it.
     is_sum: bool,
+    /// The length of the first sample.
+    first: Option<f64>,
+    /// Sum and number of the rows since the last row that was their sum.
+    run: (f64, u32),
+    /// Rows that are the sum of the rows before them.
+    subtotals: u32,
+    /// The last number, and how many numbers are each larger than the one before; 0 once one is not.
+    rise: Option<(f64, u32)>,
 }
 
 /// What the held rows are.
@@ -75,8 +102,66 @@ pub(super) fn label(row: &Row<'_>) -> Option<String> {
         Row::Object(members) => members.iter().all(|(_, value)| add(value, &mut found)),
     };
     let label = found.filter(|_| is_plain)?.trim_end_matches(':').to_lowercase();
-    (histogram::is_total(&label) || STATISTICS.contains(&label.as_str()) || WITH_OTHERS.contains(&label.as_str()))
-        .then_some(label)
+    is_label(&label).then_some(label)
+}
+
+fn is_label(label: &str) -> bool {
+    let word = key(label);
+    histogram::is_total(word) || STATISTICS.contains(&word) || WITH_OTHERS.contains(&word)
+}
+
+/// Whether a label is that of a sum, or that of a row of which only the length has a value.
+pub(super) fn is_sum(label: &str) -> bool {
+    label.is_empty() || histogram::is_total(key(label))
+}
+
+/// The word of a label for a sum or a statistic, without the words for what it counts: `total` of "total tokens". The whole label if there
+/// are other words.
+fn key(label: &str) -> &str {
+    const COUNTED: [&str; 29] = [
+        "tokens",
+        "token",
+        "samples",
+        "sample",
+        "rows",
+        "row",
+        "length",
+        "lengths",
+        "len",
+        "size",
+        "of",
+        "the",
+        "number",
+        "num",
+        "dev",
+        "deviation",
+        "standard",
+        "value",
+        "sequence",
+        "documents",
+        "document",
+        "grand",
+        "per",
+        "source",
+        "sources",
+        "file",
+        "files",
+        "split",
+        "splits",
+    ];
+    if ["number of samples", "num samples", "number of rows", "number of documents"].contains(&label) {
+        return "count";
+    }
+    if ["std dev", "standard deviation"].contains(&label) {
+        return "std";
+    }
+    let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty() && !COUNTED.contains(word));
+    let mut others = words.clone();
+    match (others.next(), others.next()) {
+        (Some(only), None) if !only.starts_with(|c: char| c.is_ascii_digit()) => only,
+        (Some(first), Some(_)) if words.clone().all(histogram::is_total) => first,
+        _ => label,
+    }
 }
 
 fn is_number(text: &str) -> bool {
@@ -95,11 +180,27 @@ impl Aside {
 
     /// Takes the length of a sample.
     pub(super) fn see(&mut self, tokens: f64) {
-        self.is_sum = self.count >= 5 && self.sum.total_cmp(&tokens).is_eq();
+        self.is_sum = self.count >= 3 && self.sum.total_cmp(&tokens).is_eq();
+        self.first.get_or_insert(tokens);
+        if self.run.1 > 2 && self.run.0.total_cmp(&tokens).is_eq() {
+            self.subtotals += 1;
+            self.run = (0.0, 0);
+        } else {
+            self.run = (self.run.0 + tokens, self.run.1 + 1);
+        }
         self.least = if self.count == 0 { tokens } else { self.least.min(tokens) };
         self.most = self.most.max(tokens);
         self.sum += tokens;
         self.count = self.count.saturating_add(1);
+    }
+
+    /// Takes a number of the file in its order.
+    pub(super) fn order(&mut self, number: f64) {
+        self.rise = Some(match self.rise {
+            None => (number, 1),
+            Some((last, count)) if count > 0 && number > last => (number, count.saturating_add(1)),
+            Some(_) => (number, 0),
+        });
     }
 
     /// Holds a row. The result are rows whose label is that of several rows: they are samples.
@@ -123,8 +224,7 @@ impl Aside {
     /// Decides about the held rows.
     pub(super) fn settle(self) -> Result<Settled, ImportError> {
         let mut settled = Settled::default();
-        let has_words =
-            self.held.iter().any(|held| !WITH_OTHERS.contains(&held.label.as_str()) && !held.label.is_empty());
+        let has_words = self.held.iter().any(|held| !WITH_OTHERS.contains(&key(&held.label)) && !held.label.is_empty());
         let is_summary = has_words && self.held.len() > 1;
         if self.count == 0 && is_summary {
             let labels: Vec<&str> = self.held.iter().map(|held| held.label.as_str()).collect();
@@ -141,12 +241,33 @@ impl Aside {
                 self.sum / 2.0
             ));
         }
+        if self.rise.is_some_and(|(_, count)| count > 9) {
+            settled.warnings.push(
+                "Each number is larger than the one before. If they are running sums or offsets, upload their differences."
+                    .to_owned(),
+            );
+        }
+        if self.subtotals > 1 {
+            settled.warnings.push(format!(
+                "{} rows are each the sum of the rows before them. They are read as samples. If they are totals, remove them.",
+                self.subtotals
+            ));
+        }
+        // The last row may be held.
+        let all = self.sum + self.held.iter().filter(|held| held.label.is_empty()).map(|held| held.tokens).sum::<f64>();
+        if self.count > 3
+            && let Some(first) = self.first.filter(|first| (all - first).total_cmp(first).is_eq())
+        {
+            settled.warnings.push(format!(
+                "The first row is the sum of the other rows, {first}. It is read as a sample. If it is a total, remove it."
+            ));
+        }
         let (sum, mean) = (self.sum, self.sum / f64::from(self.count.max(1)));
         for held in self.held {
             let tokens = held.tokens;
             let is_close = |expected: f64| (tokens - expected).abs() <= 0.005 * expected;
-            let is_total = histogram::is_total(&held.label) || held.label.is_empty();
-            let is_no_sample = match held.label.as_str() {
+            let is_total = histogram::is_total(key(&held.label)) || held.label.is_empty();
+            let is_no_sample = match key(&held.label) {
                 _ if self.count == 0 => false,
                 "" => self.count > 1 && sum.total_cmp(&tokens).is_eq(),
                 "all" | "overall" => is_close(sum),

@@ -111,6 +111,9 @@ fn bins_are_read_in_every_format() {
         "bin_start;bin_end;n\n0;512;3\n512;1024;2\n",
         "{\"bin_start\": 0, \"bin_end\": 512, \"n\": 3}\n{\"bin_start\": 512, \"bin_end\": 1024, \"n\": 2}\n",
         "bin_start  bin_end  n\n0  512  3\n512  1024  2\n",
+        "{\"min\": 0, \"max\": 512, \"count\": 3}\n{\"min\": 512, \"max\": 1024, \"count\": 2}\n",
+        "{\"bin_center\": 256, \"count\": 3}\n{\"bin_center\": 768, \"count\": 2}\n",
+        "{\"bin\": \"0-512\", \"count\": 3}\n{\"bin\": \"512-1024\", \"count\": 2}\n",
     ] {
         assert_eq!(import(file.as_bytes(), None).expect(file).dataset, expected, "{file}");
     }

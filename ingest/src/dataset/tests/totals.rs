@@ -118,7 +118,7 @@ fn statistics_are_no_samples() {
     assert_eq!(imported.report.format, "CSV, percentiles");
 }
 
-/// A row of prompt and completion stands for several samples.
+/// A row of prompt and completion represents several samples.
 #[test]
 fn counts_of_prompts_and_completions_are_used() {
     let expected = Dataset::Histogram { edges: vec![120.0, 120.0, 550.0, 550.0], counts: vec![30.0, 0.0, 7.0] };
@@ -166,7 +166,7 @@ fn tokens_of_media_are_added() {
     }
 }
 
-/// Anthropic counts the tokens of a cache apart from `input_tokens`.
+/// `input_tokens` of Anthropic does not include the tokens of a cache.
 #[test]
 fn tokens_of_a_cache_belong_to_the_prompt() {
     let file = "{\"usage\": {\"input_tokens\": 3, \"cache_creation_input_tokens\": 100, \"cache_read_input_tokens\": 2000, \"output_tokens\": 50}}\n{\"usage\": {\"input_tokens\": 40, \"cache_creation_input_tokens\": 0, \"cache_read_input_tokens\": 0, \"output_tokens\": 60}}\n";
@@ -233,8 +233,14 @@ fn other_units_and_quantities_are_no_lengths() {
     for (file, problem) in [
         ("left,right,count,unit\n0,512,3,chars\n512,1024,2,chars\n", "not \"chars\""),
         (r#"{"lengths": [512, 300], "unit": "seconds"}"#, "not \"seconds\""),
-        (r#"{"name": "reward", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#, "histogram of \"reward\""),
-        (r#"{"name": "train/reward", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#, "histogram of \"train/reward\""),
+        (
+            r#"{"name": "reward", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#,
+            "name is \"reward\", which is another quantity",
+        ),
+        (
+            r#"{"name": "train/reward", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#,
+            "name is \"train/reward\", which is another quantity",
+        ),
         (r#"{"hist": [3, 2], "bin_edges": [1, 2.5, 7.5]}"#, "fractions below 20"),
         ("left,right,count\n0,1.5,3\n1.5,12.5,2\n", "fractions below 20"),
     ] {
@@ -243,7 +249,11 @@ fn other_units_and_quantities_are_no_lengths() {
     let stated = br#"{"schema": "hist/1", "unit": "tokens", "edges": [0, 2.5, 8], "counts": [3, 2]}"#;
     assert!(import(stated, None).is_ok());
     let named = import(br#"{"name": "web pages", "hist": [3, 2], "bin_edges": [0, 100, 500]}"#, None).expect("bins");
-    assert!(is_told(&named.report, &["\"web pages\" is read as one of lengths"]), "{:?}", named.report.warnings);
+    assert!(
+        is_told(&named.report, &["read as lengths in tokens", "name \"web pages\""]),
+        "{:?}",
+        named.report.warnings
+    );
 }
 
 /// Places of samples in a stream have the form of bins.

@@ -1,5 +1,6 @@
 //! Files that look like histograms of lengths and hold another quantity, or hold lengths in another form.
 
+use super::super::shares;
 use super::*;
 
 fn warned(report: &super::super::Report, words: &str) {
@@ -129,7 +130,8 @@ fn shares_sum_to_one() {
         "length,share\n512,50.0 %\n1024,30.0 %\n4096,20.0 %\n",
     ] {
         let (_, counts, report) = read(csv(input), input);
-        assert_eq!((counts, report.warnings.len()), (vec![50.0, 0.0, 30.0, 0.0, 20.0], 0), "{input}");
+        assert_eq!(counts, [50.0, 0.0, 30.0, 0.0, 20.0], "{input}");
+        assert_eq!(report.warnings, [shares::UNKNOWN], "{input}");
     }
     let bins = "bin,count\n0-512,62.5%\n512-1024,37.5%\n";
     assert_eq!(read(csv(bins), bins).1, [62.5, 37.5]);
@@ -153,7 +155,8 @@ fn cumulative_shares_end_at_one() {
     let json = r#"{"lengths": [512, 1024], "cdf": [0.5, 0.9]}"#;
     warned(&read(document(json), json).2, "longest 10 %");
     let complete = "length,cdf\n512,0.5\n1024,1.0\n";
-    assert_eq!(read(csv(complete), complete).2.warnings.len(), 1);
+    let warnings = read(csv(complete), complete).2.warnings;
+    assert!(warnings.len() == 2 && warnings[1] == shares::UNKNOWN, "{warnings:?}");
     let complement = "length,ccdf\n512,0.5\n1024,0.1\n4096,0\n";
     assert!(refusal(csv(complement), complement).contains("share of longer samples"));
 }
@@ -197,4 +200,107 @@ fn tables_between_semicolons() {
         refusal(read(unclear), unclear)
             .contains("754,000 is 754000 with thousands separators or 754.000 with decimals")
     );
+}
+
+/// Names of edges that are edges only as a pair, and centers: 384 is halfway between 256 and 512.
+#[test]
+fn further_names_of_edges() {
+    for (left, right) in [("min", "max"), ("ge", "lt"), ("min_len", "max_len"), ("begin", "end"), ("start", "stop")] {
+        let input = format!("{left},{right},count\n0,512,3\n512,1024,2\n");
+        assert_eq!(read(csv(&input), &input).0, [0.0, 512.0, 1024.0], "{input}");
+        // A row of statistics for each source.
+        let input = format!("source,{left},{right},count\na,0,512,3\nb,512,1024,2\n");
+        assert!(!matches!(csv(&input), Some(Ok(_))), "{input}");
+    }
+    let one = "min,max,count\n10,4096,1000\n";
+    assert_eq!(csv(one), None);
+    let centers = "bin_center,count\n256,3\n512,2\n1024,1\n";
+    let (edges, counts, report) = read(csv(centers), centers);
+    assert_eq!((edges, counts), (vec![128.0, 384.0, 768.0, 1280.0], vec![3.0, 2.0, 1.0]));
+    warned(&report, "halfway between");
+    let polars = "breakpoint,category,count\n512,\"(0.0, 512.0]\",3\n1024,\"(512.0, 1024.0]\",2\n";
+    assert_eq!(read(csv(polars), polars).0, [0.0, 512.0, 1024.0]);
+    let numbered = "bucket,# samples\n0\u{2013}512,3\n512\u{2013}1024,2\n";
+    assert_eq!(read(csv(numbered), numbered).0, [0.0, 512.0, 1024.0]);
+}
+
+#[test]
+fn bins_of_equal_width_and_nested_histograms() {
+    for input in [
+        r#"{"counts": [3, 2], "min": 0, "max": 1024, "num_bins": 2}"#,
+        r#"{"length_histogram": {"bin_edges": [0, 512, 1024], "counts": [3, 2]}}"#,
+        r#"{"n_docs": 5, "stats": {"hist": [3, 2], "bin_edges": [0, 512, 1024]}}"#,
+        r#"{"length_histogram": {"buckets": [{"range": "0-512", "count": 3}, {"range": "512-1024", "count": 2}]}}"#,
+        r#"{"n": [3, 2], "bins": [0, 512, 1024]}"#,
+    ] {
+        let (edges, counts, _) = read(document(input), input);
+        assert_eq!((edges, counts), (vec![0.0, 512.0, 1024.0], vec![3.0, 2.0]), "{input}");
+    }
+    let keyed = r#"{"num_tokens": {"512": 3, "1024": 2}}"#;
+    assert_eq!(read(document(keyed), keyed).2.parsed, 5);
+    let named = r#"{"web": {"hist": [3, 2], "bin_edges": [0, 512, 1024]}}"#;
+    warned(&read(document(named), named).2, "under \"web\" is read as one of lengths");
+    for input in [r#"{"ages": {"35": 12, "22": 8}}"#, r#"{"num_tokens": {"0": 5, "1": 7}}"#] {
+        assert_eq!(document(input), None, "{input}");
+    }
+    let other = r#"{"latency_ms": {"hist": [3, 2], "bin_edges": [0, 512, 1024]}}"#;
+    assert_eq!(document(other), None);
+}
+
+/// A text that names another quantity or another unit refuses a histogram; a text that is not understood is named.
+#[test]
+fn texts_of_a_histogram_are_checked() {
+    let arrays = r#""hist": [5, 9, 2], "bin_edges": [256, 512, 1024, 2048]"#;
+    for text in [
+        r#""feature": "image_width""#,
+        r#""column": "latency_ms""#,
+        r#""x_label": "duration (s)""#,
+        r#""edge_units": "characters""#,
+        r#""bin_unit": "px""#,
+        r#""meta": {"column": "num_images", "unit": "tokens"}"#,
+        r#""name": "train/reward""#,
+    ] {
+        let input = format!("{{{text}, {arrays}}}");
+        assert!(matches!(document(&input), Some(Err(_))), "{input}");
+    }
+    let table = "metric,bin_start,bin_end,count\nlatency_ms,0,512,3\nlatency_ms,512,1024,2\n";
+    assert!(refusal(csv(table), table).contains("metric is \"latency_ms\""));
+    let table = table.replace("latency_ms", "web");
+    warned(&read(csv(&table), &table).2, "metric \"web\"");
+    let input = format!("{{\"feature\": \"web pages\", {arrays}}}");
+    warned(&read(document(&input), &input).2, "feature \"web pages\"");
+    for text in [r#""column": "num_tokens""#, r#""unit": "tokens""#, r#""_type": "histogram""#] {
+        let input = format!("{{{text}, {arrays}}}");
+        assert_eq!(read(document(&input), &input).2.warnings, Vec::<String>::new(), "{input}");
+    }
+}
+
+/// Numbers of rows under the name of a count.
+#[test]
+fn numbers_of_rows_are_no_counts_in_a_table() {
+    for input in [
+        "n,num_tokens\n1,735\n2,512\n3,4448\n",
+        "count,num_tokens\n0,735\n1,512\n2,4448\n",
+        "num_tokens,count\n735,10\n512,20\n4448,30\n",
+    ] {
+        assert_eq!(csv(input), None, "{input}");
+    }
+    let german = "length;count\n128;1.204\n256;9.001\n";
+    assert!(refusal(table::read(german, b';', None), german).contains("1204 with thousands separators"));
+}
+
+/// The last line of `value_counts()` before pandas 2 names the lengths.
+#[test]
+fn old_prints_of_value_counts_are_read() {
+    let printed = "512     30\n1024    12\n256      3\nName: num_tokens, dtype: int64\n";
+    let (_, counts, report) = read(text::read(printed), printed);
+    assert_eq!((counts.iter().sum::<f64>(), report.parsed), (45.0, 45));
+    warned(&report, "as value_counts() prints num_tokens");
+    for input in [
+        "0     512\n1    1024\n2     256\nName: length, dtype: int64\n",
+        "0     512\n1     300\n2     256\nName: length, dtype: int64\n",
+        "512     30\n1024    12\n256      3\nName: age, dtype: int64\n",
+    ] {
+        assert_eq!(text::read(input), None, "{input}");
+    }
 }

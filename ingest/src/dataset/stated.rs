@@ -1,0 +1,187 @@
+//! Texts that state what the numbers of a file are: values of keys in JSON, and comments above plain numbers.
+
+use super::names::{self, Quantity};
+use super::{Meaning, Unit};
+
+/// What a text states about numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stated {
+    /// Lengths in tokens.
+    Lengths,
+    /// Lengths in another unit.
+    Unit(Unit),
+    /// A quantity that is no length of a text.
+    Other,
+    /// The text names no known quantity.
+    Unknown,
+}
+
+/// Words of keys whose value names the quantity or the unit of the numbers.
+const DESCRIPTORS: [&str; 18] = [
+    "labels",
+    "unit",
+    "units",
+    "name",
+    "title",
+    "column",
+    "feature",
+    "field",
+    "metric",
+    "variable",
+    "quantity",
+    "key",
+    "label",
+    "xlabel",
+    "xaxis",
+    "axis",
+    "description",
+    "measure",
+];
+/// Keys whose values describe the file and not its numbers.
+const OF_FILES: [&str; 19] = [
+    "type",
+    "schema",
+    "version",
+    "created",
+    "createdat",
+    "date",
+    "timestamp",
+    "author",
+    "generator",
+    "tokenizer",
+    "tokenizername",
+    "model",
+    "dataset",
+    "datasetname",
+    "split",
+    "path",
+    "file",
+    "filename",
+    "license",
+];
+
+/// What a text states.
+pub(super) fn of(text: &str) -> Stated {
+    if text.trim().is_empty() || names::is_tokens(text) {
+        return Stated::Lengths;
+    }
+    let by_unit = |quantity: Quantity| match quantity {
+        Quantity::Length(Unit::Tokens) => Some(Stated::Lengths),
+        Quantity::Length(unit) => Some(Stated::Unit(unit)),
+        Quantity::Duration | Quantity::Media => Some(Stated::Other),
+        Quantity::Share | Quantity::Other => None,
+    };
+    let by_name = |name: &str| match names::meaning(name).0 {
+        Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion => Some(Stated::Lengths),
+        Meaning::Length(unit) => Some(Stated::Unit(unit)),
+        Meaning::Duration | Meaning::Media | Meaning::Images | Meaning::Score => Some(Stated::Other),
+        _ => None,
+    };
+    if let Some(stated) = names::quantity_of(text).and_then(by_unit).or_else(|| by_name(text)) {
+        return stated;
+    }
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let has_tokens = words.iter().any(|word| names::is_tokens(word));
+    // Shorter words, such as "in" and "us", are not units in a sentence.
+    let is_long = |word: &&&str| word.len() > 2 || ["ms", "px"].contains(*word);
+    let of_units = words.iter().filter(is_long).filter_map(|word| names::quantity_of(word).and_then(by_unit));
+    let is_other = |stated: &Stated| *stated != Stated::Lengths;
+    let has_length = has(&["length", "lengths", "len", "lens", "seqlen", "seqlens"]);
+    let unit = of_units.clone().find(is_other).or_else(|| has(&["word", "words"]).then_some(Stated::Other));
+    let name = words.iter().filter(is_long).filter_map(|word| by_name(word)).find(is_other);
+    match (unit.or(name), has_tokens, has_length) {
+        (Some(stated), false, _) => stated,
+        // "4 characters per token" has two units.
+        (Some(_), true, _) | (None, false, false) => Stated::Unknown,
+        (None, ..) => Stated::Lengths,
+    }
+}
+
+/// Whether a column under a name states the quantity of the numbers in its rows.
+pub(super) fn names_quantity(name: &str) -> bool {
+    const NAMES: [&str; 6] = ["metric", "metric_name", "quantity", "variable", "measure", "feature"];
+    NAMES.iter().any(|known| names::is_same(known, name))
+}
+
+/// Checks texts by key. The error names a unit or a quantity that is not tokens; the result is a sentence about texts that are not understood.
+pub(super) fn check<'t>(texts: impl Iterator<Item = (&'t str, &'t str)>) -> Result<Option<String>, String> {
+    const MOST: usize = 5;
+    let mut unread = Vec::new();
+    for (key, text) in texts {
+        let lower = key.to_lowercase();
+        let mut words = lower.split(|c: char| !c.is_alphanumeric());
+        let is_descriptor = words.clone().any(|word| DESCRIPTORS.contains(&word));
+        let is_unit = words.any(|word| ["unit", "units"].contains(&word));
+        let shown: String = text.trim().chars().take(80).collect();
+        match of(text) {
+            Stated::Lengths if !is_unit || names::is_tokens(text) || text.trim().is_empty() => {}
+            _ if is_unit => return Err(format!("{key} must be \"tokens\", not {shown:?}; convert the lengths first")),
+            Stated::Other | Stated::Unit(_) if is_descriptor => {
+                return Err(format!("{key} is {shown:?}, which is another quantity than lengths in tokens"));
+            }
+            _ if OF_FILES.iter().any(|known| names::is_same(known, key)) => {}
+            // A unit by itself, under any key.
+            Stated::Other | Stated::Unit(_) if shown.len() > 1 && names::quantity_of(&shown).is_some() => {
+                return Err(format!("{key} is {shown:?}, which is not tokens; convert the lengths first"));
+            }
+            _ => unread.push(format!("{key} {shown:?}")),
+        }
+    }
+    unread.truncate(MOST);
+    Ok((!unread.is_empty())
+        .then(|| format!("The numbers are read as lengths in tokens. The file also states: {}.", unread.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_quantities() {
+        for (text, expected) in [
+            ("num_tokens", Stated::Lengths),
+            ("tokens", Stated::Lengths),
+            ("lengths", Stated::Lengths),
+            ("Sequence length distribution", Stated::Lengths),
+            ("latency_ms", Stated::Other),
+            ("image_width", Stated::Other),
+            ("px", Stated::Other),
+            ("s", Stated::Other),
+            ("train/reward", Stated::Other),
+            ("duration of every clip in seconds", Stated::Other),
+            ("length in words", Stated::Other),
+            ("characters", Stated::Unit(Unit::Characters)),
+            ("lengths in characters", Stated::Unit(Unit::Characters)),
+            ("num_chars", Stated::Unit(Unit::Characters)),
+            ("4 characters per token", Stated::Unknown),
+            ("web pages", Stated::Unknown),
+            ("run 17", Stated::Unknown),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_beside_arrays_are_checked() {
+        for (key, text) in [
+            ("unit", "characters"),
+            ("edge_units", "s"),
+            ("x_unit", "px"),
+            ("column", "image_width"),
+            ("column_name", "latency_ms"),
+            ("xlabel", "duration (s)"),
+            ("description", "seconds of sound"),
+        ] {
+            assert!(check([(key, text)].into_iter()).is_err(), "{key}: {text}");
+        }
+        for (key, text) in [("unit", "tokens"), ("name", "num_tokens"), ("_type", "histogram"), ("model", "llama")] {
+            assert_eq!(check([(key, text)].into_iter()), Ok(None), "{key}: {text}");
+        }
+        let unread = check([("name", "web pages"), ("note", "latency_ms")].into_iter());
+        assert!(unread.is_ok_and(|sentence| sentence.is_some_and(|sentence| {
+            sentence.contains("name \"web pages\"") && sentence.contains("note \"latency_ms\"")
+        })));
+    }
+}
