@@ -51,7 +51,9 @@ pub enum ApiError {
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
     /// A preview is not held, or not any more.
-    #[error("there is no preview {0:?}; previews are removed after 15 minutes: choose the file again")]
+    #[error(
+        "there is no preview {0:?}: it was stored or merged already, or it is older than 15 minutes. Choose the file again"
+    )]
     NoPreview(String),
     /// Parts of a file are not in the form of [`api::dataset::RANGES_MEDIA_TYPE`].
     #[error("the parts of the file are malformed: {0}")]

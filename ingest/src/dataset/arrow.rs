@@ -22,7 +22,7 @@ use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, Kind, Options};
+use super::{ImportError, Imported, Kind, Options, names};
 
 /// First bytes of a file.
 const MAGIC: &[u8] = b"ARROW1\0\0";
@@ -58,6 +58,8 @@ pub fn import_from(source: impl Read, options: &Options<'_>) -> Result<Imported,
             let kind = Some(schema::kind(field.data_type())).filter(|kind| *kind != Kind::Text);
             Column { name: field.name().clone(), kind }
         });
+        let is_whole: Vec<bool> =
+            messages.schema.fields().iter().map(|field| names::reads_numbers(field.name())).collect();
         let mut reader = Reader::typed(options, columns.collect());
         let mut number = 0;
         while let Some(body) = messages.next_rows()? {
@@ -70,7 +72,8 @@ pub fn import_from(source: impl Read, options: &Options<'_>) -> Result<Imported,
                 let mut cells = vec![Value::Missing; all];
                 for (&column, array) in needed.iter().zip(batch.columns()) {
                     if !reader.is_decided() || reader.is_needed(column) {
-                        cells[column] = value::value(array, row);
+                        let read = if is_whole[column] { value::whole } else { value::value };
+                        cells[column] = read(array, row);
                     }
                 }
                 reader.push(Place { what: "row", number }, Row::Cells(cells))?;

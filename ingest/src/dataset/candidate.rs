@@ -2,11 +2,11 @@
 
 use planner::outcome::HistogramColumns;
 
-use super::choice::{self, Choice, Length, Measure, Part};
+use super::choice::{self, Choice, Length, Measure, Packed, Part};
 use super::profile::Profile;
 use super::text::Meter;
 use super::value::Row;
-use super::{Kind, Meaning, Options, Unit};
+use super::{Kind, Meaning, Options, Unit, names};
 
 /// Most candidates of a file.
 pub(super) const MAX_CANDIDATES: usize = 50;
@@ -14,6 +14,8 @@ pub(super) const MAX_CANDIDATES: usize = 50;
 /// The note of a list whose values may be lengths.
 const LISTED: &str =
     "the elements of each list are counted; if they are lengths themselves, upload them as one list of numbers";
+/// The note of a list whose values are lengths by the name of the list.
+const LENGTHS: &str = "the elements of each list are read as lengths of samples";
 
 /// A column or key that can be chosen as the lengths of the samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,13 +65,20 @@ pub(super) fn candidates(
         let preview = measure.and_then(|measure| {
             let rows = if measure == Measure::Text && meter.tokenizer.is_some() { ENCODED } else { head.len() };
             let choice = Choice::of(vec![Part::new(index, own, measure)]);
+            let packed = Packed::of_lists(own, index);
+            let of_row = |row: &&Row<'_>| match &packed {
+                Some(packed) => {
+                    packed.lengths(row).unwrap_or_default().into_iter().map(|length| length as f64).collect()
+                }
+                None => match choice.sample(row, &meter).length {
+                    Length::Tokens(number) => vec![number.value().round()],
+                    _ => Vec::new(),
+                },
+            };
             let lengths: Vec<u32> = head
                 .iter()
                 .take(rows)
-                .filter_map(|row| match choice.sample(row, &meter).length {
-                    Length::Tokens(number) => Some(number.value().round()),
-                    _ => None,
-                })
+                .flat_map(of_row)
                 .filter(|length| (1.0..=f64::from(super::MAX_LENGTH)).contains(length))
                 .map(|length| length as u32)
                 .collect();
@@ -79,7 +88,9 @@ pub(super) fn candidates(
             Err(ambiguous) if own.kind == Kind::Number => {
                 Some(format!("{} has two readings: thousands or decimals", ambiguous.value))
             }
-            _ if choice::is_list_of_lengths(own) => Some(LISTED.to_owned()),
+            _ if choice::is_list_of_lengths(own) => {
+                Some(if names::holds_lengths(&own.name) { LENGTHS } else { LISTED }.to_owned())
+            }
             _ => own.note.clone(),
         };
         Candidate {

@@ -8,18 +8,22 @@ use super::{ImportError, Kind, Meaning, Options, Unit, names, numbers, token_ids
 
 mod automatic;
 mod doubt;
+mod kinds;
 mod packed;
+mod padding;
+mod repeats;
 mod rule;
 mod sample;
 mod sentences;
+mod sides;
 mod texts;
 mod weight;
 
+pub(super) use packed::Packed;
 pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
 use automatic::automatic;
 use doubt::{TOTALS, asked};
-use packed::Packed;
 use rule::{Rule, TextOf};
 use sentences::sentences;
 use weight::Weight;
@@ -78,12 +82,14 @@ impl Choice {
 
     /// The columns by the choices of the user, or by names. `head` holds the first rows.
     pub(super) fn new(profiles: &[Profile], head: &[&Row<'_>], options: &Options<'_>) -> Result<Self, ImportError> {
+        let mut repeated = Vec::new();
         let parts = if let Some(name) = options.column {
             chosen(profiles, name, options)?
         } else {
             let meter = Meter { tokenizer: None, ..Meter::new(options) };
             let mut parts = automatic(profiles, head, meter, options.preprocessing.is_some())
                 .ok_or(ImportError::Unclear { candidates: Vec::new() })?;
+            repeated = repeats::remove(&mut parts, head);
             if let Some(chosen) = options.unit {
                 for part in &mut parts {
                     if let Measure::Number(_, unit) = &mut part.measure {
@@ -102,7 +108,7 @@ impl Choice {
             doubt::ask(profiles, &parts, head)?;
         }
         let is_part = |index: usize| parts.iter().any(|part| part.index == index);
-        let mut warnings = Vec::new();
+        let (repeated, mut warnings): (Vec<usize>, Vec<String>) = repeated.into_iter().unzip();
         let weight = match options.weight {
             Some("") => None,
             Some(name) => Some(find(profiles, name)?),
@@ -155,29 +161,25 @@ impl Choice {
         });
         let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
             || profiles.iter().any(|own| own.has_values && matches!(own.meaning, Meaning::Images | Meaning::Media));
-        if options.column.is_none() {
-            warnings.extend(doubt::kinds(profiles));
-        }
         if options.column.is_some() && options.unit.is_none() {
             warnings.extend(parts.iter().filter(|part| names::has_other_unit(&part.name)).map(|part| {
                 format!("{} is read as a number of tokens, as chosen. Its name states another unit.", part.name)
             }));
         }
-        warnings.splice(0..0, sentences(profiles, &parts, head, options));
-        let is_packed = options.column.is_none() && images.is_none();
-        let packed = if is_packed { Packed::of(profiles, &parts, head) } else { None };
-        match &packed {
-            Some(packed) => {
-                warnings.push(format!("Each row holds several samples. Their lengths are those of {}.", packed.name));
-            }
-            None => warnings.extend(packed::unread(profiles, &parts, head)),
+        warnings.splice(0..0, sentences(profiles, &parts, &repeated, head, options));
+        let packed = Packed::of(profiles, &parts, head, options.column.is_some())
+            .filter(|packed| images.is_none() || packed.is_single());
+        warnings.extend(packed.as_ref().and_then(Packed::sentence));
+        if packed.as_ref().is_none_or(Packed::is_inner) {
+            warnings.extend(packed::unread(profiles, &parts, head).or_else(|| padding::sentence(&parts, head)));
         }
+        warnings.extend(kinds::sentence(profiles, &parts, head));
         Ok(Self { parts, weight, images, packed, has_placeholders, warnings })
     }
 
     /// Source of the lengths, for example "column prompt_tokens + completion_tokens".
     pub(super) fn source(&self, noun: &str, has_tokenizer: bool) -> String {
-        if let Some(packed) = &self.packed {
+        if let Some(packed) = self.packed.as_ref().filter(|packed| !packed.is_single()) {
             return format!("samples in the rows of {noun} {}", packed.name);
         }
         let names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
@@ -211,6 +213,11 @@ impl Choice {
 
 /// The only column of a file without names: plain numbers are lengths.
 pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, ImportError> {
+    if matches!(own.kind, Kind::Text | Kind::Chat) {
+        let parts = vec![Part::new(0, own, Measure::Text)];
+        let warnings = sentences(std::slice::from_ref(own), &parts, &[], &[], options);
+        return Ok(Choice { warnings, ..Choice::of(parts) });
+    }
     // Numbers with decimals are seconds, shares or scores rather than tokens.
     let has_decimals = own.is_fractional && own.notation.is_ok() && options.unit.is_none();
     if own.kind != Kind::Number || has_decimals {
@@ -222,7 +229,7 @@ pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, Im
         .map_err(|ambiguous| ImportError::TwoReadings { column: own.name.clone(), value: ambiguous.value })?;
     let unit = options.unit.unwrap_or_default();
     let parts = vec![Part::new(0, own, Measure::Number(notation, unit))];
-    let mut warnings = sentences(std::slice::from_ref(own), &parts, &[], options);
+    let mut warnings = sentences(std::slice::from_ref(own), &parts, &[], &[], options);
     if options.column.is_none() && unit == Unit::Tokens {
         warnings.push(numbers::PLAIN.to_owned());
     }
@@ -276,6 +283,7 @@ pub(super) fn measure(own: &Profile, unit: Unit) -> Option<Measure> {
     Some(match own.kind {
         Kind::Number | Kind::Empty => Measure::Number(*own.notation.as_ref().unwrap_or(&Notation::Point), unit),
         Kind::ListOfNumbers => Measure::Elements,
+        Kind::ListOfLists if token_ids::are_listed(&own.name) => Measure::Elements,
         Kind::ListOfTexts if names::counts_tokens(&own.name) => Measure::Elements,
         Kind::Text | Kind::Chat | Kind::ListOfTexts => Measure::Text,
         _ => return None,

@@ -14,6 +14,7 @@ use super::value::{List, Members, Name, Place, Row, TOO_LONG, Value, ValueSeed};
 use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, names, token_ids};
 
 mod frames;
+mod paragraphs;
 mod several;
 
 /// Most keys of an object at the top of a document that holds columns.
@@ -100,6 +101,9 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     if let Some(frame) = frames::frame(&fields) {
         return frames::read(frame, fields, options);
     }
+    if frames::are_named_numbers(&fields) {
+        return frames::read_named_numbers(fields, options);
+    }
     if fields.len() > MAX_KEYS {
         return Err(ImportError::Shape { found: format!("an object of more than {MAX_KEYS} keys") });
     }
@@ -122,6 +126,12 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
             .then(|| format!("Only the rows of {name} are read. Those of {} are not.", others.join(", ")));
         let page = page(&fields, &list);
         let mut reader = Reader::new(options);
+        if let Some(rows) = paragraphs::rows(&list.items) {
+            for (number, row) in (1..).zip(rows) {
+                reader.push(Place { what: "question", number }, row)?;
+            }
+            return reader.finish("JSON of articles with questions");
+        }
         for (number, value) in (1..).zip(list.items) {
             let row = match value {
                 // Rows of the dataset viewer: `{"row_idx": 0, "row": {..}}`.

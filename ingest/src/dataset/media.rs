@@ -1,5 +1,7 @@
 //! Media of rows: sizes of images, frames of video and seconds of sound, and their conversion by a preprocessing rule.
 
+pub(super) mod listed;
+
 use planner::data_aware::{ImageSize, Media, Preprocessing};
 use planner::workload::{Modality, ShapedItems};
 
@@ -163,7 +165,7 @@ fn entry(value: &Value<'_>) -> Entry {
     };
     let edges = match value {
         Value::Number(number) => return Entry::Number(number.value()),
-        Value::List(List { count: 2, items }) => (items.first().and_then(number), items.get(1).and_then(number)),
+        Value::List(List { count: 2, items, .. }) => (items.first().and_then(number), items.get(1).and_then(number)),
         Value::Object(members) => {
             let edge = |edge: &str| members.iter().find(|(name, _)| name == edge).and_then(|(_, value)| number(value));
             (edge("width"), edge("height"))
@@ -206,7 +208,7 @@ impl RowMedia {
             },
             // The path of an image.
             Value::Text(text) if field == Field::Images && number::read(text).is_none() => {
-                self.counted = u32::from(!text.trim().is_empty());
+                self.counted = listed::count(text);
                 Ok(())
             }
             other => self.single(field, other),
@@ -285,7 +287,7 @@ impl RowMedia {
 
     /// The media of the row without its text, and the repair.
     ///
-    /// A width and a height are those of every image without a size of its own, of one image if no number is given, and of the
+    /// A width and a height are those of every image without a size in a list, of one image if no number is given, and of the
     /// frames if the row has frames without a size.
     pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
         let Self { counted, mut images, widths, heights, width, height, frames, frame_width, frame_height, clips_s } =
@@ -386,7 +388,7 @@ impl Shaping {
 
 /// Advice for media that no rule has read.
 pub(super) fn advice(columns: &[String]) -> String {
-    // A name that is no field of its own is the duration of a file of sound.
+    // A name without a field is the duration of a file of sound.
     let fields: Vec<Field> = columns.iter().map(|name| Field::of(name).unwrap_or(Field::Clips)).collect();
     let rules = |modality: Modality| {
         let of = Preprocessing::ALL.into_iter().filter(|rule| rule.modality() == modality);

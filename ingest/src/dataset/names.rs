@@ -2,10 +2,14 @@
 //!
 //! Names are compared by their letters and digits in lower case: `num_tokens`, `Num Tokens` and `numTokens` are equal.
 
+mod packing;
+mod parts;
 mod table;
 mod totals;
 mod unit;
 
+pub(super) use packing::{DECODER, Packing, holds_lengths, packing, reads_numbers};
+pub(super) use parts::{Side, part_of_sample};
 pub(super) use totals::{is_anonymous, is_batch_size, is_group, is_steps, is_total_tokens, may_be_total};
 pub(super) use unit::Quantity;
 
@@ -151,42 +155,6 @@ pub(super) fn has_other_unit(name: &str) -> bool {
 /// Whether a text is a unit of tokens.
 pub(super) fn is_tokens(unit: &str) -> bool {
     ["tokens", "token", "tok", "toks"].contains(&unit.trim().to_lowercase().as_str())
-}
-
-/// Whether the lists of a column hold the lengths of the samples that are packed into each row.
-pub(super) fn holds_packed_lengths(name: &str) -> bool {
-    ["seqlens", "seqlengths", "sequencelengths"].contains(&letters(name).as_str())
-}
-
-/// Whether the lists of a column hold the places of tokens within their samples.
-pub(super) fn holds_positions(name: &str) -> bool {
-    letters(name) == "positionids"
-}
-
-/// Whether the lists of a column hold sums of the lengths of packed samples.
-pub(super) fn holds_sums(name: &str) -> bool {
-    ["cuseqlens", "cuseqlensq", "cumseqlens", "cumulativeseqlens"].contains(&letters(name).as_str())
-}
-
-/// Whether the lists of a column hold the places where packed samples start.
-pub(super) fn holds_starts(name: &str) -> bool {
-    ["seqstartid", "seqstartids", "seqstarts"].contains(&letters(name).as_str())
-}
-
-/// Whether the lists of a column hold the number of its sample for each token.
-pub(super) fn holds_sample_numbers(name: &str) -> bool {
-    let names = ["segmentids", "sequenceids", "seqids", "docids", "documentids"];
-    names.contains(&letters(name).as_str())
-}
-
-/// Whether the numbers of a list under a name are read one by one: they define which samples are packed into a row.
-pub(super) fn tells_packing(name: &str) -> bool {
-    // Most names are settled by their first letter and their length.
-    name.starts_with(['s', 'S', 'p', 'P', 'c', 'C', 'd', 'D'])
-        && (6..=20).contains(&name.len())
-        && [holds_packed_lengths, holds_positions, holds_sums, holds_starts, holds_sample_numbers]
-            .iter()
-            .any(|holds| holds(name))
 }
 
 /// The last part of a nested name.

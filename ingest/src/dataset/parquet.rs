@@ -9,7 +9,7 @@ mod sparse;
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::ChunkReader;
@@ -23,7 +23,7 @@ use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, Kind, MAX_ROWS, Options};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Options, names};
 use footer::sample;
 use guard::{Budget, Guarded};
 
@@ -83,6 +83,9 @@ pub fn import_from<R: Source>(source: R, options: &Options<'_>) -> Result<Import
     contain(FORMAT, || Rows::open(source)?.import(options))
 }
 
+/// Reads a value of an array.
+type Reading = for<'a> fn(&'a ArrayRef, usize) -> Value<'a>;
+
 fn place(number: u64) -> Place {
     Place { what: "row", number }
 }
@@ -133,6 +136,8 @@ impl<R: Source> Rows<R> {
             }
         }
         drop(head);
+        let is_whole: Vec<bool> =
+            self.footer.columns().iter().map(|column| names::reads_numbers(&column.name)).collect();
         let (mut rows, mut groups, mut text) = (head_rows as u64, 1, 0);
         let most = if options.as_histogram { u64::MAX } else { MAX_ROWS as u64 };
         let chosen = sample(self.footer.groups().len(), all, most);
@@ -146,7 +151,8 @@ impl<R: Source> Rows<R> {
                 for row in skipped.min(batch.num_rows())..batch.num_rows() {
                     let mut cells = vec![Value::Missing; needed.last().map_or(0, |last| last + 1)];
                     for (&column, array) in needed.iter().zip(batch.columns()) {
-                        cells[column] = value::value(array, row);
+                        let read = if is_whole[column] { value::whole } else { value::value };
+                        cells[column] = read(array, row);
                         text += cells[column].bytes();
                     }
                     rows += 1;
@@ -179,10 +185,14 @@ impl<R: Source> Rows<R> {
                 return Err(broken(format!("the bytes of column {} were not sent", own.name)));
             }
             let (mut values, mut bytes) = (Vec::new(), 0);
+            // Values with all numbers of a list take more memory.
+            let is_whole = names::reads_numbers(&own.name);
+            let (read, budget) =
+                if is_whole { (value::whole as Reading, 4 * budget) } else { (value::value as Reading, budget) };
             self.read(group, &[column], |batch| {
                 let Some(array) = batch.columns().first() else { return Ok(false) };
                 for row in 0..array.len() {
-                    let value = value::value(array, row).into_owned();
+                    let value = read(array, row).into_owned();
                     bytes += value.bytes();
                     values.push(value);
                     if values.len() >= HEAD_ROWS || bytes >= budget {

@@ -3,8 +3,8 @@
 use super::names;
 use super::number::{self, Ambiguous, Notation, Number, Suffix};
 use super::text;
-use super::value::{List, Value};
-use super::{Kind, Meaning, Unit};
+use super::value::{List, Members, Value};
+use super::{Kind, Meaning, Unit, token_ids};
 
 /// A column or key of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,14 @@ pub(super) struct Profile {
     pub(super) is_one_message: bool,
     /// Conversations whose first message is an answer: the prompt is in another column.
     pub(super) starts_with_answer: bool,
+    /// Conversations whose last message is a question: the answer is in another column.
+    pub(super) ends_with_question: bool,
+    /// Any value is or contains a text of several words.
+    pub(super) has_text: bool,
+    /// Messages with lists of replies: trees of conversations.
+    pub(super) has_replies: bool,
+    /// Members of messages that hold text which is not counted.
+    pub(super) unread_members: Vec<String>,
     /// A list of sizes of images.
     pub(super) has_sizes: bool,
     /// Any value; true before the first row.
@@ -54,7 +62,10 @@ impl Profile {
         let has_values = is_unseen || values.clone().any(|value| !is_blank(value));
         let present = values.filter(|value| !is_missing(value));
         let (mut meaning, rank) = meaning(&column.name);
-        let kind = column.kind.unwrap_or_else(|| kind(present.clone()));
+        let mut kind = column.kind.unwrap_or_else(|| kind(present.clone()));
+        if kind == Kind::Text && token_ids::is_single(&column.name) && present.clone().take(100).all(is_bare_list) {
+            kind = Kind::ListOfNumbers;
+        }
         let notation = Notation::of(present.clone().filter_map(|value| match value {
             Value::Text(text) => Some(&**text),
             _ => None,
@@ -65,7 +76,7 @@ impl Profile {
         } else {
             Vec::new()
         };
-        // A unit behind every number is worth more than the name.
+        // A unit behind every number decides over the name.
         let suffix = (kind == Kind::Number).then(|| common_suffix(present.clone())).flatten();
         match suffix {
             Some(Suffix::Bytes) => meaning = Meaning::Length(Unit::Bytes),
@@ -112,6 +123,14 @@ impl Profile {
             is_one_message: kind == Kind::Chat
                 && present.clone().next().is_some_and(|value| matches!(value, Value::Object(_))),
             starts_with_answer: kind == Kind::Chat && present.clone().next().is_some_and(text::starts_with_answer),
+            ends_with_question: kind == Kind::Chat && present.clone().next().is_some_and(text::ends_with_question),
+            has_text: present.clone().take(100).any(Value::has_text),
+            unread_members: if kind == Kind::Chat {
+                text::unread_members(present.clone().take(100))
+            } else {
+                Vec::new()
+            },
+            has_replies: kind == Kind::Chat && present.clone().take(100).any(has_replies),
             has_sizes: present.clone().take(1000).any(has_sizes),
             has_values,
         }
@@ -211,7 +230,7 @@ pub(super) fn kind_of(value: &Value<'_>) -> Kind {
         Value::Text(text) if text::messages(text).is_some() => Kind::Chat,
         Value::Text(text) => kind_of_text(text),
         Value::List(list) => kind_of_list(list),
-        Value::Object(members) if text::is_message(&members.iter().map(|(name, _)| &**name)) => Kind::Chat,
+        Value::Object(members) if is_message(members) => Kind::Chat,
         Value::Object(_) => Kind::Object,
         Value::Other(_) => Kind::Binary,
     }
@@ -257,6 +276,27 @@ pub(super) fn elements(text: &str) -> Option<usize> {
         .filter(|&count| count > 0)
 }
 
+/// Whether an object is a message. Numbers are no texts: `{"input": 9, "output": 12}` holds counts.
+fn is_message(members: &Members<'_>) -> bool {
+    let is_number = |value: &Value<'_>| match value {
+        Value::Number(_) => true,
+        Value::List(list) => matches!(list.items.first(), Some(Value::Number(_) | Value::List(_))),
+        _ => false,
+    };
+    let texts = members.iter().filter(|(_, value)| !is_number(value));
+    text::is_message(&texts.map(|(name, _)| &**name))
+}
+
+/// Whether a value is a text of whole numbers between blanks or commas: `101 2009 102`.
+fn is_bare_list(value: &Value<'_>) -> bool {
+    matches!(value, Value::Text(text) if bare_elements(text).is_some())
+}
+
+/// Elements of a list of whole numbers without brackets.
+pub(super) fn bare_elements(text: &str) -> Option<usize> {
+    elements(&format!("[{text}]"))
+}
+
 fn kind_of_list(list: &List<'_>) -> Kind {
     let Some(first) = list.items.iter().find(|item| !matches!(item, Value::Missing)) else {
         return if list.count > 0 { Kind::ListOfNumbers } else { Kind::Empty };
@@ -267,15 +307,20 @@ fn kind_of_list(list: &List<'_>) -> Kind {
         // Turns of two texts each.
         Value::List(inner) if kind_of_list(inner) == Kind::ListOfTexts => Kind::ListOfTexts,
         Value::List(_) => Kind::ListOfLists,
-        Value::Object(members) if text::is_message(&members.iter().map(|(name, _)| &**name)) => Kind::Chat,
+        Value::Object(members) if is_message(members) => Kind::Chat,
         _ => Kind::ListOfObjects,
     }
+}
+
+fn has_replies(value: &Value<'_>) -> bool {
+    let Value::Object(members) = value else { return false };
+    members.iter().any(|(name, value)| name == "replies" && matches!(value, Value::List(list) if list.count > 0))
 }
 
 fn has_sizes(value: &Value<'_>) -> bool {
     let Value::List(list) = value else { return false };
     list.items.iter().any(|item| match item {
-        Value::List(List { count: 2, items }) => items.iter().all(|item| matches!(item, Value::Number(_))),
+        Value::List(List { count: 2, items, .. }) => items.iter().all(|item| matches!(item, Value::Number(_))),
         Value::Object(members) => ["width", "height"].iter().all(|edge| members.iter().any(|(name, _)| name == edge)),
         _ => false,
     })

@@ -21,7 +21,7 @@ mod rollup;
 use aside::{Aside, Held};
 use nested::Nested;
 
-/// Rows that are held until the columns are chosen; a preview shows their lengths.
+/// Rows that are stored until the columns are chosen; a preview shows their lengths.
 pub(super) const HEAD_ROWS: usize = 10_000;
 /// Bytes that these rows may take.
 const HEAD_BYTES: usize = 16 << 20;
@@ -293,7 +293,10 @@ impl<'o> Reader<'o> {
         let candidates = candidate::candidates(&profiles, &rows, self.options, parts);
         let source = match &choice {
             None => format!("no {} of text", self.noun),
-            Some(_) if !self.has_names && profiles.len() == 1 => "every number of the file".to_owned(),
+            Some(choice) if !self.has_names && profiles.len() == 1 => {
+                let what = if choice.reads_numbers() { "number" } else { "text" };
+                format!("every {what} of the file")
+            }
             Some(choice) => choice.source(self.noun, self.options.tokenizer.is_some()),
         };
         Ok(Decision { choice, media: if with_rule { media } else { Vec::new() }, source, candidates })
@@ -339,8 +342,9 @@ impl<'o> Reader<'o> {
                 let why = format!("{} does not hold the lengths of the samples", packed.name);
                 return self.rows.add(place, Length::Unreadable(why), None, Samples::One);
             };
+            let images = images.filter(|_| lengths.len() == 1);
             return lengths.into_iter().try_for_each(|length| {
-                self.rows.add(place, Length::Tokens(Number::Whole(length)), None, Samples::One)
+                self.rows.add(place, Length::Tokens(Number::Whole(length)), images, Samples::One)
             });
         }
         let samples = decision.choice.as_ref().and_then(|choice| choice.weight.as_ref()).map_or(

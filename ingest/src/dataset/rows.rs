@@ -24,6 +24,8 @@ pub(super) struct Rows {
     /// Rows are counted by length, and their number is not limited.
     is_counted: bool,
     report: Report,
+    /// Rows that are left out because their text is empty.
+    empty: u64,
     /// The rule that reads media.
     shaping: Option<Shaping>,
     /// Columns or keys that hold media.
@@ -85,6 +87,7 @@ impl Rows {
                 return Ok(());
             }
             Length::Unreadable(why) => {
+                self.empty += u64::from(why == super::choice::NO_TEXT);
                 self.skip(|| place.to_string(), &why);
                 return Ok(());
             }
@@ -217,7 +220,7 @@ impl Rows {
         }
     }
 
-    /// Takes a length of a file that holds nothing else.
+    /// Takes a length of a file that has lengths only.
     pub(super) fn push(&mut self, place: impl Fn() -> String, number: Number) -> Result<(), ImportError> {
         self.check_room()?;
         let Some(tokens) = self.length(number, 1, &place)? else { return Ok(()) };
@@ -243,13 +246,17 @@ impl Rows {
         candidates: Vec<Candidate>,
         warnings: Vec<String>,
     ) -> Result<Imported, ImportError> {
-        let Self { text_tokens, images, weights, weighted, is_counted, report, shaping, media } = self;
+        let Self { text_tokens, images, weights, weighted, is_counted, report, empty, shaping, media, .. } = self;
+        let mut warnings = warnings;
         let read = text_tokens.len() as u64 + weighted;
         let rows = read + report.skipped;
         if rows == 0 {
             return Err(ImportError::NoNumbers { format });
         }
-        if read == 0 || report.skipped * 10 > rows {
+        if empty * 10 > rows {
+            warnings.push(format!("{empty} of {rows} rows have no text. They are left out."));
+        }
+        if read == 0 || (report.skipped - empty) * 10 > rows {
             let first = report.first_problem.unwrap_or_default();
             let skipped = report.skipped;
             return Err(match shaping {

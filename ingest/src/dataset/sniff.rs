@@ -130,6 +130,11 @@ pub(super) fn format(text: &str) -> Format {
         |line: &&str| line.contains(['-', '=']) && line.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' '));
     let head: Vec<&str> = data_lines(text).filter(|line| !is_rule(line)).take(50).collect();
     let Some(first) = head.first() else { return Format::Numbers };
+    // A text per line. A table of one column begins with a name.
+    let is_text = |line: &&str| serde_json::from_str::<String>(line).is_ok();
+    if head.len() > 1 && first.starts_with('"') && first.len() > 40 && first.contains(' ') && head.iter().all(is_text) {
+        return Format::JsonLines;
+    }
     if head.len() > 1 && head.iter().all(|line| line.trim().starts_with('|')) {
         return Format::Table(Delimiter::Bar);
     }

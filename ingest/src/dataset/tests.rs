@@ -226,6 +226,8 @@ mod distributions;
 mod doubts;
 mod families;
 mod misread;
+mod packs;
+mod parts;
 mod texts;
 mod totals;
 

@@ -4,9 +4,10 @@ use super::value::Value;
 use super::{Options, Tokenizer};
 
 mod inline;
+mod literal;
 
 /// Members of a message that hold its text.
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 25] = [
     "content",
     "value",
     "text",
@@ -31,6 +32,7 @@ const TEXTS: [&str; 24] = [
     "message",
     "query",
     "parts",
+    "input",
 ];
 
 /// Deepest nesting of messages.
@@ -103,6 +105,30 @@ impl<'o> Meter<'o> {
         self.add_json(value, extent, 0);
     }
 
+    /// Adds every text inside an object or a list, without identifiers, labels and names of files.
+    pub(super) fn add_inside(&self, value: &Value<'_>, extent: &mut Extent) {
+        self.add_every(value, extent, 0);
+    }
+
+    fn add_every(&self, value: &Value<'_>, extent: &mut Extent, depth: usize) {
+        match value {
+            Value::Object(members) if depth <= DEEPEST && !is_message(&members.iter().map(|(name, _)| &**name)) => {
+                let is_text = |name: &str| {
+                    use super::Meaning;
+                    let meaning = super::names::meaning(name).0;
+                    !matches!(meaning, Meaning::Identifier | Meaning::Label | Meaning::Media | Meaning::Time)
+                };
+                let texts = members.iter().filter(|(name, _)| is_text(name));
+                texts.for_each(|(_, value)| self.add_every(value, extent, depth + 1));
+            }
+            Value::List(list) if depth <= DEEPEST => {
+                list.items.iter().for_each(|item| self.add_every(item, extent, depth + 1));
+            }
+            Value::Number(_) => {}
+            other => self.add_within(other, extent, depth),
+        }
+    }
+
     /// Tokens of an extent; 0 if there is no text.
     pub(super) fn tokens(&self, extent: &Extent) -> f64 {
         match self.tokenizer {
@@ -132,7 +158,7 @@ impl<'o> Meter<'o> {
         for (name, value) in members {
             match &**name {
                 "image" | "image_url" | "input_image" if !is_void(value) => extent.images += 1,
-                // OpenAI writes `"type": "image"` beside the member that holds it; only the type of a part without one counts.
+                // OpenAI writes `"type": "image"` and a member with the image. The type counts only without such a member.
                 "type" if is_image(value) => {
                     let is_held = members.iter().any(|(name, value)| name.contains("image") && !is_void(value));
                     extent.images += u32::from(!is_held);
@@ -144,6 +170,14 @@ impl<'o> Meter<'o> {
                 // Arguments of a call are text in OpenAI's files and an object in others.
                 "arguments" if matches!(value, Value::Object(_)) => self.add_json(value, extent, depth + 1),
                 "name" if is_call || has("arguments") => self.add_within(value, extent, depth + 1),
+                // A tree of conversations: the first reply continues the first conversation.
+                "replies" => {
+                    if let Value::List(list) = value
+                        && let Some(first) = list.items.first()
+                    {
+                        self.add_within(first, extent, depth + 1);
+                    }
+                }
                 known if TEXTS.contains(&known) => self.add_within(value, extent, depth + 1),
                 _ => {}
             }
@@ -204,7 +238,7 @@ fn is_inline_image(value: &Value<'_>) -> bool {
         .any(|(name, value)| is_kind(name) && matches!(value, Value::Text(kind) if kind.starts_with("image/")))
 }
 
-/// Whether a value holds nothing: no value, an empty text, or a list or an object of nothing else.
+/// Whether a value is empty: no value, an empty text, or a list or an object of empty values.
 pub(super) fn is_void(value: &Value<'_>) -> bool {
     match value {
         Value::Missing => true,
@@ -218,13 +252,41 @@ pub(super) fn is_void(value: &Value<'_>) -> bool {
     }
 }
 
-/// The messages of a conversation that is written as JSON inside a text.
+/// Names of members of messages that hold text which is not counted.
+pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v Value<'w>>) -> Vec<String> {
+    /// Most names.
+    const MOST: usize = 5;
+    let mut names: Vec<String> = Vec::new();
+    for conversation in conversations {
+        let messages = match conversation {
+            Value::List(list) => list.items.as_slice(),
+            message => std::slice::from_ref(message),
+        };
+        let members = messages.iter().filter_map(|message| match message {
+            Value::Object(members) => Some(members),
+            _ => None,
+        });
+        for (name, value) in members.flatten() {
+            let is_read = TEXTS.contains(&&**name) || &**name == "replies" || name.contains("image");
+            if !is_read && value.has_text() && names.len() < MOST && names.iter().all(|known| known != name) {
+                names.push(name.clone().into_owned());
+            }
+        }
+    }
+    names
+}
+
+/// The messages of a conversation that is written inside a text, as JSON or as Python prints it.
 pub(super) fn messages(text: &str) -> Option<Value<'_>> {
     let start = text.trim_start();
-    if !start.starts_with(['[', '{']) || !["\"role\"", "\"from\""].iter().any(|name| text.contains(name)) {
+    let names = ["\"role\"", "\"from\"", "'role'", "'from'"];
+    if !start.starts_with(['[', '{']) || !names.iter().any(|name| text.contains(name)) {
         return None;
     }
-    let value: Value<'_> = serde_json::from_str(start).ok()?;
+    let value = match serde_json::from_str::<Value<'_>>(start) {
+        Ok(value) => value,
+        Err(_) => serde_json::from_str::<Value<'_>>(&literal::json(start)?).ok()?.into_owned(),
+    };
     let first = match &value {
         Value::List(list) => list.items.first()?,
         other => other,
@@ -243,11 +305,23 @@ pub(super) fn starts_with_answer(value: &Value<'_>) -> bool {
     })
 }
 
+/// Whether a conversation ends with a message of the user, so that the answer is in another column.
+pub(super) fn ends_with_question(value: &Value<'_>) -> bool {
+    let Value::List(list) = value else { return false };
+    let Some(Value::Object(last)) = list.items.last() else { return false };
+    list.items.len() == list.count
+        && last.iter().any(|(name, value)| {
+            matches!(&**name, "role" | "from" | "speaker")
+                && matches!(value, Value::Text(author) if matches!(&**author, "user" | "human" | "prompter"))
+        })
+}
+
 /// Whether the members of an object are those of a message: a role and a text, or a text for each side.
 pub(super) fn is_message<'n>(members: &(impl Iterator<Item = &'n str> + Clone)) -> bool {
     let has = |names: &[&str]| members.clone().any(|name| names.contains(&name));
     (has(&["role", "from", "speaker"]) && has(&["content", "value", "text", "tool_calls", "parts"]))
         || (has(&["user", "human", "question", "prompt"]) && has(&["assistant", "gpt", "bot", "answer", "response"]))
+        || (has(&["input"]) && has(&["output"]))
 }
 
 #[cfg(test)]

@@ -25,6 +25,24 @@ pub(super) fn are_listed(name: &str) -> bool {
     LISTS.iter().any(|known| names::is_same(last, known))
 }
 
+/// Names of lists with the identifiers of the prompt and of the answer, where they have no meaning in the table of names.
+const PAIRS: [(&str, &str); 4] = [
+    ("prompt_ids", "response_ids"),
+    ("prompt_ids", "completion_ids"),
+    ("prompt_input_ids", "chosen_input_ids"),
+    ("prompt_input_ids", "completion_input_ids"),
+];
+
+/// The two columns of prompt and answer among columns of lists, by the place of each name.
+pub(super) fn pair(place: impl Fn(&str) -> Option<usize>) -> Option<(usize, usize)> {
+    PAIRS.iter().find_map(|(prompt, answer)| Some((place(prompt)?, place(answer)?)))
+}
+
+/// Whether two columns hold the identifiers of the prompt and of the answer.
+pub(super) fn are_pair(prompt: &str, answer: &str) -> bool {
+    PAIRS.iter().any(|(one, other)| names::is_same(prompt, one) && names::is_same(answer, other))
+}
+
 /// Whether a number of a column is an identifier and no count. `tokens` is a count in tables.
 pub(super) fn is_single(name: &str) -> bool {
     are_listed(name) && !names::is_same(name.rsplit('.').next().unwrap_or(name), "tokens")

@@ -33,12 +33,36 @@ pub(super) struct List<'a> {
     pub(super) count: usize,
     /// The first elements; fewer than `count` where the others are not needed, or none.
     pub(super) items: Vec<Value<'a>>,
+    /// Equal numbers at both ends.
+    pub(super) ends: Ends,
+}
+
+/// Equal numbers at the two ends of a list of numbers. Padding repeats one number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Ends {
+    /// The first number and how often the list starts with it.
+    pub(super) first: (i128, usize),
+    /// The last number and how often the list ends with it.
+    pub(super) last: (i128, usize),
+    is_changed: bool,
+}
+
+impl Ends {
+    /// Takes the next number of a list.
+    pub(super) fn see(&mut self, number: i128) {
+        let is_repeated = self.last.1 > 0 && self.last.0 == number;
+        self.last = (number, if is_repeated { self.last.1 + 1 } else { 1 });
+        self.is_changed |= !is_repeated && self.first.1 > 0;
+        if !self.is_changed {
+            self.first = self.last;
+        }
+    }
 }
 
 impl Value<'_> {
     /// A list of numbers of which only the length counts.
     pub(super) const fn count(count: usize) -> Self {
-        Self::List(List { count, items: Vec::new() })
+        Self::List(List { count, items: Vec::new(), ends: Ends { first: (0, 0), last: (0, 0), is_changed: false } })
     }
 
     /// The value without borrowed parts.
@@ -48,8 +72,8 @@ impl Value<'_> {
             Self::Boolean(value) => Value::Boolean(value),
             Self::Number(number) => Value::Number(number),
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
-            Self::List(List { count, items }) => {
-                Value::List(List { count, items: items.into_iter().map(Value::into_owned).collect() })
+            Self::List(List { count, items, ends }) => {
+                Value::List(List { count, items: items.into_iter().map(Value::into_owned).collect(), ends })
             }
             Self::Object(members) => Value::Object(owned(members)),
             Self::Other(what) => Value::Other(what),
@@ -65,6 +89,18 @@ impl Value<'_> {
                 Self::Object(members) => members.iter().map(|(name, value)| name.len() + 24 + value.bytes()).sum(),
                 Self::Missing | Self::Boolean(_) | Self::Number(_) | Self::Other(_) => 0,
             }
+    }
+
+    /// Whether the value is or contains a text of several words.
+    pub(super) fn has_text(&self) -> bool {
+        /// Shorter texts are titles and labels.
+        const LONG: usize = 40;
+        match self {
+            Self::Text(text) => text.len() >= LONG && text.trim().contains(' '),
+            Self::List(list) => list.items.iter().take(100).any(Value::has_text),
+            Self::Object(members) => members.iter().any(|(_, value)| value.has_text()),
+            Self::Missing | Self::Boolean(_) | Self::Number(_) | Self::Other(_) => false,
+        }
     }
 
     /// The value as a file shows it, for a page; at most 40 characters.
@@ -85,7 +121,7 @@ impl Value<'_> {
             Self::Number(Number::Whole(whole)) => text.push_str(&whole.to_string()),
             Self::Number(Number::Repaired(value)) => text.push_str(&value.to_string()),
             Self::Text(value) => text.extend(value.chars().take(60)),
-            Self::List(List { count, items }) if items.is_empty() => {
+            Self::List(List { count, items, .. }) if items.is_empty() => {
                 text.extend(["[", &count.to_string(), " elements]"]);
             }
             Self::List(list) => {
@@ -173,7 +209,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether a nested value is a value of its own, by its path, its name, and itself.
+/// Whether a nested value becomes a column, by its path, its name and the value.
 pub(super) type Wanted<'f> = dyn Fn(&str, &str, &Value<'_>) -> bool + 'f;
 
 impl<'a> Value<'a> {

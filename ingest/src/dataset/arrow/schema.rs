@@ -4,12 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
-use super::super::Kind;
-
-/// Keys of the texts of messages.
-const MESSAGE_TEXTS: [&str; 3] = ["content", "value", "text"];
-/// Keys of the authors of messages.
-const MESSAGE_AUTHORS: [&str; 3] = ["role", "from", "author"];
+use super::super::{Kind, text};
 
 /// Kind of the values of a type.
 pub(in super::super) fn kind(data_type: &DataType) -> Kind {
@@ -48,8 +43,8 @@ fn list(element: &DataType) -> Kind {
 }
 
 fn is_message(fields: &Fields) -> bool {
-    let has = |names: &[&str]| fields.iter().any(|field| names.contains(&field.name().as_str()));
-    has(&MESSAGE_TEXTS) && has(&MESSAGE_AUTHORS)
+    let texts = fields.iter().filter(|field| !field.data_type().is_numeric());
+    text::is_message(&texts.map(|field| field.name().as_str()))
 }
 
 /// The fields with text and bytes as views: a value that a dictionary page holds once is not copied for each row.

@@ -1,7 +1,8 @@
 //! Streams and files that the crate writes, plain and packed.
 
+use arrow_array::builder::{Int64Builder, MapBuilder};
 use arrow_array::types::Int32Type;
-use arrow_array::{DictionaryArray, Int64Array, ListArray, StringArray, StructArray};
+use arrow_array::{DictionaryArray, Int32Array, Int64Array, ListArray, RunArray, StringArray, StructArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field};
@@ -86,6 +87,44 @@ fn nested_columns_can_be_chosen() {
         let Dataset::Rows { text_tokens, .. } = imported.dataset else { panic!("rows") };
         assert_eq!((text_tokens.len(), text_tokens[0], text_tokens[23_999]), (24_000, 1, 24_000));
     }
+}
+
+#[test]
+fn packed_rows_and_runs_are_read() {
+    let lists = |rows: [Vec<i32>; 2]| {
+        let rows = rows.into_iter().map(|row| Some(row.into_iter().map(Some).collect::<Vec<_>>()));
+        Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows)) as ArrayRef
+    };
+    let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![1, 2]), &Int64Array::from(vec![512, 300]));
+    let runs = Arc::new(runs.expect("runs")) as ArrayRef;
+    for (columns, expected) in [
+        (
+            vec![("input_ids", lists([vec![7; 6], vec![7; 5]])), ("cu_seqlens", lists([vec![0, 2, 6], vec![0, 5]]))],
+            vec![2, 4, 5],
+        ),
+        (vec![("num_tokens", runs)], vec![512, 300]),
+    ] {
+        let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+        writer.write(&batch).expect("memory takes rows");
+        let bytes = writer.into_inner().expect("memory takes the end");
+        let imported = import(&bytes, &Options::default()).expect("a stream");
+        assert_eq!(imported.dataset, Dataset::Rows { text_tokens: expected, images: vec![], shaped: None });
+    }
+}
+
+#[test]
+fn maps_of_lengths_are_histograms() {
+    let mut map = MapBuilder::new(None, Int64Builder::new(), Int64Builder::new());
+    map.keys().append_slice(&[128, 256]);
+    map.values().append_slice(&[40, 90]);
+    map.append(true).expect("an entry");
+    let batch = RecordBatch::try_from_iter([("length_counts", Arc::new(map.finish()) as ArrayRef)]).expect("a column");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+    writer.write(&batch).expect("memory takes rows");
+    let imported = import(&writer.into_inner().expect("memory takes the end"), &Options::default()).expect("a stream");
+    let expected = Dataset::Histogram { edges: vec![128.0, 128.0, 256.0, 256.0], counts: vec![40.0, 0.0, 90.0] };
+    assert_eq!((imported.dataset, imported.report.parsed), (expected, 130));
 }
 
 #[test]

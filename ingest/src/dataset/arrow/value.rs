@@ -7,14 +7,30 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions as temporal;
-use arrow_array::types::{self, ArrowDictionaryKeyType};
-use arrow_array::{Array, ArrayRef, FixedSizeListArray};
+use arrow_array::types::{self, ArrowDictionaryKeyType, RunEndIndexType};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, MapArray, RunArray};
 use arrow_schema::{DataType, Fields, TimeUnit};
 
 use super::super::Kind;
 use super::super::number::Number;
-use super::super::value::{List, MAX_ITEMS, Value};
+use super::super::value::{Ends, List, MAX_ITEMS, Value};
 use super::schema;
+
+/// The value of a row, with all numbers of a list.
+pub(in super::super) fn whole(array: &ArrayRef, row: usize) -> Value<'_> {
+    /// Most numbers of a list that are read.
+    const MOST: usize = 1 << 20;
+    if row >= array.len() || array.is_null(row) {
+        return Value::Missing;
+    }
+    match elements(array, row) {
+        Some((elements, range)) if matches!(schema::kind(elements.data_type()), Kind::Number | Kind::Boolean) => {
+            let (count, ends) = (range.len(), ends(elements, &range));
+            Value::List(List { count, items: range.take(MOST).map(|row| value(elements, row)).collect(), ends })
+        }
+        _ => value(array, row),
+    }
+}
 
 /// The value of a row.
 pub(in super::super) fn value(array: &ArrayRef, row: usize) -> Value<'_> {
@@ -63,6 +79,12 @@ pub(in super::super) fn value(array: &ArrayRef, row: usize) -> Value<'_> {
             (Some(key), Some(dictionary)) => value(dictionary.values(), key),
             _ => Value::Missing,
         },
+        DataType::Map(..) => map(array.as_map(), row),
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => run::<types::Int16Type>(array, row),
+            DataType::Int32 => run::<types::Int32Type>(array, row),
+            _ => run::<types::Int64Type>(array, row),
+        },
         _ => elements(array, row).map_or_else(|| instant(array, row), |(elements, range)| list(elements, range)),
     }
 }
@@ -79,6 +101,20 @@ fn bytes(bytes: &[u8]) -> Value<'_> {
 fn object<'a>(fields: &'a Fields, columns: &'a [ArrayRef], row: usize) -> Value<'a> {
     let entries = fields.iter().zip(columns);
     Value::Object(entries.map(|(field, column)| (Cow::Borrowed(field.name().as_str()), value(column, row))).collect())
+}
+
+/// Entries of a map as members of an object.
+fn map(map: &MapArray, row: usize) -> Value<'_> {
+    let offsets = map.value_offsets();
+    let range = offsets[row] as usize..offsets[row + 1] as usize;
+    let member = |entry| (Cow::Owned(value(map.keys(), entry).shown()), value(map.values(), entry));
+    Value::Object(range.take(MAX_ITEMS).map(member).collect())
+}
+
+/// The value of a row of an array that stores runs of equal values.
+fn run<R: RunEndIndexType>(array: &ArrayRef, row: usize) -> Value<'_> {
+    let runs = array.as_any().downcast_ref::<RunArray<R>>();
+    runs.map_or(Value::Missing, |runs| value(runs.values(), runs.get_physical_index(row)))
 }
 
 /// The elements of a list, and their places in its array of elements.
@@ -115,9 +151,32 @@ fn elements(array: &ArrayRef, row: usize) -> Option<(&ArrayRef, Range<usize>)> {
 fn list(elements: &ArrayRef, range: Range<usize>) -> Value<'_> {
     let count = range.len();
     match schema::kind(elements.data_type()) {
-        Kind::Number | Kind::Boolean | Kind::Binary | Kind::Empty => Value::count(count),
-        _ => Value::List(List { count, items: range.take(MAX_ITEMS).map(|row| value(elements, row)).collect() }),
+        Kind::Number => Value::List(List { count, items: Vec::new(), ends: ends(elements, &range) }),
+        Kind::Boolean | Kind::Binary | Kind::Empty => Value::count(count),
+        _ => Value::List(List {
+            count,
+            items: range.take(MAX_ITEMS).map(|row| value(elements, row)).collect(),
+            ends: Ends::default(),
+        }),
     }
+}
+
+/// Equal numbers at the ends of a list, of which a few are compared.
+fn ends(elements: &ArrayRef, range: &Range<usize>) -> Ends {
+    const COMPARED: usize = 4;
+    let seen = |rows: Range<usize>| {
+        let mut ends = Ends::default();
+        for row in rows {
+            if let Value::Number(Number::Whole(number)) = value(elements, row) {
+                ends.see(number);
+            }
+        }
+        ends
+    };
+    let start = seen(range.start..range.end.min(range.start + COMPARED));
+    let mut end = seen(range.start.max(range.end.saturating_sub(COMPARED))..range.end);
+    end.first = start.first;
+    end
 }
 
 /// A whole number where the value is one.

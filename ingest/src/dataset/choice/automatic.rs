@@ -1,13 +1,14 @@
 //! Columns that are chosen by their names.
 
 use super::super::media::Field;
+use super::super::names::Packing;
 use super::super::number::Notation;
 use super::super::profile::Profile;
 use super::super::text::{Extent, Meter};
-use super::super::value::Row;
+use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Unit, names, token_ids};
 use super::texts::{question, texts};
-use super::{Choice, Length, Measure, Part, measure};
+use super::{Choice, Length, Measure, Part, measure, sides};
 
 /// The columns by their names.
 pub(super) fn automatic(
@@ -22,16 +23,20 @@ pub(super) fn automatic(
     };
     let texts = texts(profiles);
     let of_texts = || texts.iter().filter_map(|&index| part(index, Unit::Tokens)).collect::<Vec<Part>>();
-    let (prompt, completion) = (best(profiles, Meaning::Prompt), best(profiles, Meaning::Completion));
+    let (prompt, completion) = sides::sides(profiles);
     if let Some(length) = length(profiles, prompt.is_some() && completion.is_some()) {
         let own = part(length, Unit::Tokens)?;
         if profiles[length].kind != Kind::Number {
-            return Some(match prompt.filter(|&prompt| is_rest(&profiles[length], &profiles[prompt])) {
-                Some(prompt) => vec![part(prompt, Unit::Tokens)?, own],
-                None => vec![own],
-            });
+            let before = prompt.filter(|&prompt| is_rest(&profiles[length], &profiles[prompt]));
+            let behind = decoder(profiles, &own, head);
+            let all = [before, Some(length), behind].into_iter().flatten();
+            return all.map(|index| part(index, Unit::Tokens)).collect();
         }
         if names_tokens(&profiles[length]) {
+            // A constant number in rows with texts of different lengths is a total of the file, or a limit.
+            if profiles[length].is_constant && differ(&of_texts(), head, meter) {
+                return Some(of_texts());
+            }
             let all = if has_rule { vec![length] } else { with_media(profiles, length) };
             return all.into_iter().map(|index| part(index, Unit::Tokens)).collect();
         }
@@ -49,7 +54,9 @@ pub(super) fn automatic(
     match (prompt, completion) {
         (Some(prompt), Some(completion)) => {
             let mut both = with_cache(profiles, prompt, &part)?;
-            both.push(part(completion, Unit::Tokens)?);
+            let further = sides::further(profiles, prompt, completion, head);
+            let all = further.iter().chain([&completion]);
+            both.extend(all.map(|&index| part(index, Unit::Tokens)).collect::<Option<Vec<Part>>>()?);
             let is_certain = [prompt, completion]
                 .iter()
                 .all(|&index| profiles[index].kind != Kind::Number || names_tokens(&profiles[index]));
@@ -70,6 +77,14 @@ pub(super) fn automatic(
     if let Some(characters) = best(profiles, Meaning::Length(Unit::Characters)) {
         return Some(vec![part(characters, Unit::Characters)?]);
     }
+    // Lengths of the samples of each row.
+    let are_lengths =
+        |own: &Profile| own.kind == Kind::ListOfNumbers && names::packing(&own.name) == Some(Packing::Lengths);
+    if let Some(lengths) =
+        profiles.iter().position(are_lengths).filter(|&index| names::holds_lengths(&profiles[index].name))
+    {
+        return Some(vec![part(lengths, Unit::Tokens)?]);
+    }
     // A known name over values that cannot be read: every row is named in the report.
     let is_known = |own: &Profile| own.meaning == Meaning::Length(Unit::Tokens) && own.kind == Kind::Text;
     let (index, own) = profiles.iter().enumerate().filter(|(_, own)| is_known(own)).min_by_key(|(_, own)| own.rank)?;
@@ -88,7 +103,7 @@ fn counts(own: &Profile, meaning: Meaning) -> bool {
             // Which of two readings is right decides over decimals too.
             Kind::Number => (!own.is_fractional || own.notation.is_err()) && !token_ids::is_single(&own.name),
             // The values of other lists may be lengths themselves.
-            Kind::ListOfNumbers => token_ids::are_listed(&own.name),
+            Kind::ListOfNumbers | Kind::ListOfLists => token_ids::are_listed(&own.name),
             Kind::ListOfTexts => names::counts_tokens(&own.name) && !names_numbers(&own.name),
             _ => false,
         }
@@ -101,7 +116,7 @@ fn names_numbers(name: &str) -> bool {
 }
 
 /// The column of the best name of a meaning.
-fn best(profiles: &[Profile], meaning: Meaning) -> Option<usize> {
+pub(super) fn best(profiles: &[Profile], meaning: Meaning) -> Option<usize> {
     let of = profiles.iter().enumerate().filter(|(_, own)| counts(own, meaning));
     of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
 }
@@ -148,7 +163,7 @@ fn with_cache(profiles: &[Profile], prompt: usize, part: &dyn Fn(usize, Unit) ->
 }
 
 /// Columns of numbers by their names, in the object of a column.
-fn among(profiles: &[Profile], beside: &str, is_known: &dyn Fn(&str) -> bool) -> Vec<usize> {
+pub(super) fn among(profiles: &[Profile], beside: &str, is_known: &dyn Fn(&str) -> bool) -> Vec<usize> {
     let object = |name: &str| name.rsplit_once('.').map(|(object, _)| object.to_owned());
     let is_number = |own: &Profile| own.kind == Kind::Number && own.has_values && !own.is_fractional;
     (0..profiles.len())
@@ -169,6 +184,41 @@ fn is_rest(own: &Profile, prompt: &Profile) -> bool {
     prompt.kind == Kind::ListOfNumbers
         && token_ids::are_listed(&prompt.name)
         && names::is_same(last(&own.name), "token_ids")
+}
+
+/// The identifiers of the decoder, if they differ in number from those of the encoder.
+fn decoder(profiles: &[Profile], encoder: &Part, head: &[&Row<'_>]) -> Option<usize> {
+    if encoder.measure != Measure::Elements || !names::is_same(last(&encoder.name), "input_ids") {
+        return None;
+    }
+    let count = |row: &Row<'_>, index: usize| match row.value(index, &profiles[index].name) {
+        Value::List(list) => Some(list.count),
+        _ => None,
+    };
+    let differs = |&index: &usize| {
+        let pairs = head.iter().filter_map(|row| Some((count(row, encoder.index)?, count(row, index)?)));
+        let (all, other) = pairs.fold((0, 0), |(all, other), (one, two)| (all + 1, other + usize::from(one != two)));
+        other * 2 > all
+    };
+    let by_name = |name: &&'static str| {
+        let is_list = |own: &Profile| own.kind == Kind::ListOfNumbers && names::is_same(&own.name, name);
+        profiles.iter().position(is_list).filter(differs)
+    };
+    names::DECODER.iter().find_map(by_name)
+}
+
+/// Whether texts differ in length by more than a factor of two.
+fn differ(texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
+    let characters = |row: &&Row<'_>| {
+        let mut extent = Extent::default();
+        for part in texts {
+            meter.add(row.value(part.index, &part.name), &mut extent);
+        }
+        extent.characters
+    };
+    let lengths: Vec<u64> = head.iter().take(200).map(characters).filter(|&characters| characters > 0).collect();
+    let (least, most) = (lengths.iter().min(), lengths.iter().max());
+    least.zip(most).is_some_and(|(least, most)| lengths.len() > 2 && *most > 2 * *least)
 }
 
 /// Whether a column says how long a video, a clip of sound, or an episode is.

@@ -49,13 +49,3 @@ pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Re
     });
     stated.map_or(Ok(()), |stated| Err(asked(parts, &stated)))
 }
-
-/// A sentence about rows of several kinds, such as events of a log.
-pub(super) fn kinds(profiles: &[Profile]) -> Option<String> {
-    const NAMES: [&str; 6] = ["event", "event_type", "record_type", "row_type", "line_type", "message_type"];
-    let is_kind = |own: &&Profile| {
-        own.kind == Kind::Text && own.samples.len() > 1 && NAMES.iter().any(|name| names::is_same(name, &own.name))
-    };
-    let own = profiles.iter().find(is_kind)?;
-    Some(format!("All rows are read as samples, whatever their {} is: {}.", own.name, own.samples.join(", ")))
-}

@@ -3,7 +3,7 @@
 use super::super::number::{self, Notation, Number, Suffix};
 use super::super::profile::Profile;
 use super::super::value::Value;
-use super::super::{Kind, names};
+use super::super::{Kind, Meaning, names};
 
 /// What the first rows of a column demand of its values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,6 +26,8 @@ pub(super) enum TextOf {
     First,
     /// Names and values of objects, as chat templates print them.
     Json,
+    /// Every text inside an object or a list.
+    Inside,
 }
 
 impl Rule {
@@ -65,8 +67,11 @@ impl Rule {
 pub(super) fn text_of(own: &Profile) -> TextOf {
     let is = |known: &[&str]| known.iter().any(|name| names::is_same(&own.name, name));
     match own.kind {
-        Kind::ListOfTexts | Kind::Object if is(&["answers"]) => TextOf::First,
+        Kind::ListOfTexts | Kind::ListOfObjects | Kind::Object if is(&["answers"]) => TextOf::First,
+        // Several answers to one question.
+        Kind::ListOfTexts if own.meaning == Meaning::AnswerText => TextOf::First,
         Kind::ListOfObjects | Kind::Object if is(&["tools", "functions"]) => TextOf::Json,
+        Kind::ListOfObjects | Kind::ListOfLists | Kind::Object if own.has_text => TextOf::Inside,
         _ => TextOf::Whole,
     }
 }

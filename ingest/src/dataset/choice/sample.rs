@@ -2,6 +2,7 @@
 
 use super::super::Kind;
 use super::super::Unit;
+use super::super::media::listed;
 use super::super::number::Number;
 use super::super::profile;
 use super::super::text::{self, Extent, Meter};
@@ -51,12 +52,13 @@ impl Choice {
                 (value, Kind::Number) => {
                     Some(profile::number(value, *notation).map_or(Images::Unreadable, Images::Counted))
                 }
-                (value, _) if text::is_void(value) => Some(Images::Listed(0)),
+                (value, _) if text::is_void(value) || profile::is_missing(value) => Some(Images::Listed(0)),
                 (Value::List(list), _) => {
                     let void = list.items.iter().filter(|item| text::is_void(item)).count();
                     Some(Images::Listed(u32::try_from(list.count - void).unwrap_or(u32::MAX)))
                 }
                 (Value::Number(number), _) => Some(Images::Counted(*number)),
+                (Value::Text(text), _) => Some(Images::Listed(listed::count(text))),
                 _ => Some(Images::Listed(1)),
             },
             None if extent.images > 0 && self.has_placeholders => Some(Images::Listed(extent.images)),
@@ -76,6 +78,7 @@ impl Choice {
                         TextOf::Whole => meter.add(value, extent),
                         TextOf::First => meter.add_first(value, extent),
                         TextOf::Json => meter.add_document(value, extent),
+                        TextOf::Inside => meter.add_inside(value, extent),
                     }
                 }
                 Measure::Elements => match value {
@@ -86,7 +89,7 @@ impl Choice {
                     }
                     Value::Missing => {}
                     Value::Text(text) if text.trim().is_empty() => {}
-                    Value::Text(text) => match profile::elements(text) {
+                    Value::Text(text) => match profile::elements(text).or_else(|| profile::bare_elements(text)) {
                         Some(count) => {
                             found += 1;
                             exact = Some(Number::Whole(count as i128));

@@ -1,27 +1,59 @@
 //! Assumptions behind a choice, as sentences of the report.
 
 use super::super::media;
+use super::super::names::Side;
 use super::super::profile::Profile;
-use super::super::value::{Row, Value};
+use super::super::text;
+use super::super::value::Row;
 use super::super::{Kind, Meaning, Options, Unit, names, token_ids};
 use super::automatic::media_tokens;
-use super::texts::left_out;
+use super::texts::{self, left_out};
 use super::{Measure, Part, TextOf, is_list_of_lengths};
 
-/// Assumptions behind a choice. `head` holds the first rows.
-pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>], options: &Options<'_>) -> Vec<String> {
+/// Assumptions behind a choice. `repeated` are columns whose text a part repeats, and `head` holds the first rows.
+pub(super) fn sentences(
+    profiles: &[Profile],
+    parts: &[Part],
+    repeated: &[usize],
+    head: &[&Row<'_>],
+    options: &Options<'_>,
+) -> Vec<String> {
     let mut found = Vec::new();
     let meaning = |part: &Part| profiles[part.index].meaning;
+    let is_prompt = |part: &Part| {
+        meaning(part) == Meaning::Prompt
+            || matches!(names::part_of_sample(&part.name), Some(Side::Prompt | Side::InPrompt))
+    };
     if options.column.is_none() {
         match parts {
             [prompt, .., completion]
-                if meaning(prompt) == Meaning::Prompt
-                    && (meaning(completion) == Meaning::Completion || token_ids::are_listed(&completion.name)) =>
+                if token_ids::are_pair(&prompt.name, &completion.name)
+                    || (is_prompt(prompt)
+                        && (meaning(completion) == Meaning::Completion || token_ids::are_listed(&completion.name))) =>
             {
-                found.push(
+                let cached = parts.iter().filter(|part| names::is_cache_tokens(&part.name)).count();
+                let are_two = parts.len() - cached == 2;
+                found.push(if are_two {
                     "Prompt and completion are added: training reads both. To read one of them, choose its column."
-                        .to_owned(),
-                );
+                        .to_owned()
+                } else {
+                    let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+                    format!("{} are added: training reads all parts of a sample.", names.join(" + "))
+                });
+            }
+            [encoder, decoder] if names::DECODER.iter().any(|name| names::is_same(&decoder.name, name)) => {
+                found.push(format!(
+                    "{} + {}: their lists differ in length, as those of an encoder and its decoder. Both are counted.",
+                    encoder.name, decoder.name
+                ));
+            }
+            [only]
+                if only.measure == Measure::Text
+                    && meaning(only) == Meaning::PromptText
+                    && texts::is_question(&only.name)
+                    && !profiles[only.index].has_replies =>
+            {
+                found.push(format!("Only {} is counted: no column holds an answer.", only.name));
             }
             [only] if meaning(only) == Meaning::Prompt => {
                 found.push(
@@ -37,6 +69,7 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>],
         }
         found.extend(of_names(profiles, parts));
     }
+    found.extend(unused(parts, options));
     let per_token = options.characters_per_token;
     let texts = parts.iter().any(|part| part.measure == Measure::Text);
     if texts && options.tokenizer.is_none() {
@@ -59,7 +92,7 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>],
             found.push(format!("The elements of {} are counted as tokens.", part.name));
         }
     }
-    found.extend(doubts(profiles, parts, head));
+    found.extend(doubts(profiles, parts, repeated, head));
     if options.column.is_none() {
         found.extend(totals(profiles, parts));
     }
@@ -75,7 +108,24 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>],
     found
 }
 
-/// Tokens of media and of caches beside those that are read.
+/// Choices of the user that change nothing.
+fn unused(parts: &[Part], options: &Options<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let names = parts.iter().map(|part| part.name.as_str()).collect::<Vec<&str>>().join(", ");
+    let has_text = parts.iter().any(|part| part.measure == Measure::Text);
+    let has_numbers = parts.iter().any(|part| matches!(part.measure, Measure::Number(..)));
+    if options.tokenizer.is_some() && !has_text {
+        found.push(format!(
+            "The tokenizer is not used: {names} holds the lengths. To count a text with the tokenizer, choose its column."
+        ));
+    }
+    if let Some(unit @ (Unit::Characters | Unit::Bytes)) = options.unit.filter(|_| !has_numbers) {
+        found.push(format!("The unit {} is not used: {names} holds no numbers.", unit.id()));
+    }
+    found
+}
+
+/// Sentences about numbers of tokens of media, of caches and of further parts.
 fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     let mut found = Vec::new();
     let names_of = |is_known: &dyn Fn(&str) -> bool| {
@@ -98,17 +148,21 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
         .filter(|index| !is_total && is_left(index))
         .map(|index| profiles[index].name.as_str())
         .collect();
-    let is_part = |index: usize| matches!(profiles[index].meaning, Meaning::Prompt | Meaning::Completion);
+    let is_part = |index: usize| {
+        matches!(profiles[index].meaning, Meaning::Prompt | Meaning::Completion)
+            || names::part_of_sample(&profiles[index].name).is_some()
+    };
     if parts.iter().all(|part| is_part(part.index)) {
         let further = |(index, own): &(usize, &Profile)| {
-            let counts_tokens = own.name.to_lowercase().ends_with("tokens") && !names::is_total_tokens(&own.name);
+            let counts_tokens = (own.name.to_lowercase().ends_with("tokens") && !names::is_total_tokens(&own.name))
+                || names::part_of_sample(&own.name).is_some();
             own.kind == Kind::Number && own.has_values && is_left(index) && counts_tokens
         };
         let further: Vec<&str> =
             profiles.iter().enumerate().filter(further).map(|(_, own)| own.name.as_str()).collect();
         if !further.is_empty() {
             found.push(format!(
-                "Not added: {}. If they are further parts of the sample, upload one column with the sum.",
+                "Not added: {}. They are taken as parts of the other numbers. If they are further parts of the sample, upload one column with the sum.",
                 further.join(", ")
             ));
         }
@@ -123,25 +177,62 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     found
 }
 
+/// Whether a part of a sample is missing in many samples.
+fn is_optional(name: &str) -> bool {
+    let known = ["system", "system_prompt", "system_message", "input", "tools", "functions", "history", "context"];
+    known.iter().any(|known| names::is_same(name, known))
+        || names::is_media_tokens(name)
+        || names::is_cache_tokens(name)
+        || matches!(names::part_of_sample(name), Some(Side::InPrompt | Side::InCompletion))
+}
+
+/// A sentence about a part without a value in more than one of ten rows.
+fn empty(part: &Part, head: &[&Row<'_>]) -> Option<String> {
+    let is_empty = |row: &&&Row<'_>| text::is_void(row.value(part.index, &part.name));
+    let (empty, all) = (head.iter().filter(is_empty).count(), head.len());
+    (empty * 10 > all)
+        .then(|| format!("{} has no value in {empty} of the first {all} rows. They are counted without it.", part.name))
+}
+
 /// What the values of the file leave open.
-fn doubts(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Vec<String> {
+fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row<'_>]) -> Vec<String> {
     let mut found = Vec::new();
-    let is_read = |index: usize| parts.iter().any(|part| part.index == index);
+    // An object is read if a column inside it is.
+    let is_read = |index: usize| {
+        let object = format!("{}.", profiles[index].name);
+        repeated.contains(&index) || parts.iter().any(|part| part.index == index || part.name.starts_with(&object))
+    };
     for part in parts {
         let own = &profiles[part.index];
-        if part.measure == Measure::Elements && is_list_of_lengths(own) {
+        if part.measure == Measure::Elements && is_list_of_lengths(own) && !names::holds_lengths(&own.name) {
             found.push(format!(
                 "The elements of each list of {} are counted. If they are lengths themselves, upload them as one list of numbers.",
                 part.name
             ));
         }
-        if part.measure == Measure::Elements
-            && let Some(sentence) = padding(profiles, part, head)
-        {
-            found.push(sentence);
+        match part.rule.text {
+            TextOf::First => found.push(format!(
+                "Only the first text of {} is counted. If each text is an answer of its own, upload a row per answer.",
+                part.name
+            )),
+            TextOf::Inside => found.push(format!("All texts inside {} are counted, as one sample per row.", part.name)),
+            TextOf::Whole | TextOf::Json => {}
         }
-        if part.rule.text == TextOf::First {
-            found.push(format!("Only the first text of {} is counted.", part.name));
+        if part.measure == Measure::Text && !own.unread_members.is_empty() {
+            found.push(format!(
+                "Other text in the messages of {} is not counted: {}.",
+                part.name,
+                own.unread_members.join(", ")
+            ));
+        }
+        if own.has_replies {
+            found.push(format!(
+                "{} holds trees of messages. Of several replies only the first is counted; upload a row per conversation.",
+                part.name
+            ));
+        }
+        if parts.len() > 1 && !is_optional(&part.name) {
+            found.extend(empty(part, head));
         }
         if matches!(part.measure, Measure::Number(..)) && own.is_fractional {
             found.push(format!("Most numbers of {} have decimals. They are rounded.", part.name));
@@ -150,7 +241,7 @@ fn doubts(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Vec<String
             found.push(format!("{} is read as a number of tokens, by its name alone.", part.name));
         }
     }
-    if parts.iter().any(|part| part.measure == Measure::Text) {
+    if parts.iter().any(|part| part.measure == Measure::Text || profiles[part.index].kind == Kind::ListOfTexts) {
         let left = left_out(profiles, &is_read);
         if !left.is_empty() {
             found.push(format!("Other text is not counted: {}.", left.join(", ")));
@@ -165,7 +256,8 @@ fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     let is_worse = |own: &Profile| {
         parts.iter().all(|part| {
             let read = &profiles[part.index];
-            read.kind == Kind::Number && !read.is_constant && (read.meaning != length || read.rank > own.rank)
+            part.measure == Measure::Text
+                || (read.kind == Kind::Number && !read.is_constant && (read.meaning != length || read.rank > own.rank))
         })
     };
     let is_total =
@@ -182,51 +274,4 @@ fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
 /// Whether a name may count anything.
 fn is_general(name: &str) -> bool {
     ["length", "lengths", "len", "lens"].iter().any(|known| names::is_same(name, known))
-}
-
-/// A sentence about lists of one length, which may be padded.
-fn padding(profiles: &[Profile], part: &Part, head: &[&Row<'_>]) -> Option<String> {
-    /// Samples of one length by chance are fewer.
-    const MANY: usize = 10;
-    let mask = profiles.iter().find(|own| own.has_values && names::is_same(&own.name, "attention_mask"));
-    let counts: Vec<usize> = head
-        .iter()
-        .filter_map(|row| match row.value(part.index, &part.name) {
-            Value::List(list) => Some(list.count),
-            _ => None,
-        })
-        .collect();
-    let (first, rest) = counts.split_first()?;
-    if rest.is_empty() || rest.iter().any(|count| count != first) {
-        return None;
-    }
-    let Some(mask) = mask else {
-        let is_padded = counts.len() >= MANY || (*first > 1 && ends_alike(part, head));
-        return is_padded.then(|| {
-            format!(
-                "Every list of {} has {first} elements. If shorter samples are padded, or several are packed, upload the lengths of the samples.",
-                part.name
-            )
-        });
-    };
-    Some(format!(
-        "Every list of {} has {first} elements, and {} is not read. If shorter samples are padded, their padding is counted; upload the lengths without it.",
-        part.name, mask.name
-    ))
-}
-
-/// Whether half of the lists end in the same identifier twice, as padded ones do.
-fn ends_alike(part: &Part, head: &[&Row<'_>]) -> bool {
-    let lists = head.iter().filter_map(|row| match row.value(part.index, &part.name) {
-        Value::List(list) if list.items.len() == list.count => Some(list),
-        _ => None,
-    });
-    let (mut all, mut alike) = (0, 0);
-    for list in lists {
-        all += 1;
-        if let [.., one, last] = list.items.as_slice() {
-            alike += usize::from(one == last);
-        }
-    }
-    all > 1 && alike > 0 && alike * 2 >= all
 }

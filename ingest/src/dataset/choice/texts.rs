@@ -5,7 +5,13 @@ use super::super::{Kind, Meaning, names};
 use super::{TextOf, rule};
 
 /// Names of questions, the best first.
-const QUESTIONS: [&str; 6] = ["instruction", "prompt", "question", "query", "problem", "input"];
+const QUESTIONS: [&str; 7] = ["instruction", "prompt", "question", "query", "problem", "input", "inputs"];
+/// Names of texts between question and answer, which training reads.
+const REASONING: [&str; 7] =
+    ["reasoning", "reasoning_content", "thinking", "thought", "rationale", "cot", "chain_of_thought"];
+
+/// Names of objects that hold the whole sample.
+const WRAPPERS: [&str; 8] = ["translation", "doc", "sample", "example", "record", "item", "entry", "row"];
 
 /// A column of text by the first of some names that the file has.
 fn any(profiles: &[Profile], known: &[&str]) -> Option<usize> {
@@ -16,6 +22,11 @@ fn any(profiles: &[Profile], known: &[&str]) -> Option<usize> {
 /// Whether the values are texts, conversations, or objects that are printed as text.
 fn is_text(own: &Profile) -> bool {
     own.is_textual() || rule::text_of(own) != TextOf::Whole
+}
+
+/// Whether a name is that of a question.
+pub(super) fn is_question(name: &str) -> bool {
+    QUESTIONS.iter().any(|known| names::is_same(name, known))
 }
 
 /// The column in front of the answer.
@@ -30,13 +41,21 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
         let of = profiles.iter().enumerate().filter(|(_, own)| is_text(own) && own.meaning == meaning);
         of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
     };
-    let around = [any(&["system", "system_prompt", "system_message"]), any(&["tools", "functions"])];
+    let system = any(&["system", "system_prompt", "system_message", "system_instruction"]);
+    let around = [system, any(&["tools", "functions"])];
     let with_system =
         |parts: &[Option<usize>]| -> Vec<usize> { around.iter().chain(parts).copied().flatten().collect() };
     let chosen = any(&["chosen"]);
+    // In files with a solution the answer is its last number or word.
+    let answer = best(Meaning::AnswerText).map(|index| match any(&["solution"]) {
+        Some(solution) if names::is_same(&profiles[index].name, "answer") => solution,
+        _ => index,
+    });
     if let Some(chat) = best(Meaning::Chat) {
-        // A preferred answer of one message follows the conversation.
-        return with_system(&[Some(chat), chosen.filter(|&index| profiles[index].is_one_message)]);
+        // A preferred answer of one message follows the conversation; so does an answer to a last question.
+        let preferred = chosen.filter(|&index| profiles[index].is_one_message);
+        let last = answer.filter(|_| profiles[chat].ends_with_question);
+        return with_system(&[Some(chat), preferred.or(last)]);
     }
     let question = question(profiles);
     if let Some(index) = chosen.filter(|&index| profiles[index].kind == Kind::Chat) {
@@ -44,45 +63,39 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
         let follows = profiles[index].starts_with_answer || profiles[index].is_one_message;
         return if follows && question.is_some() { with_system(&[question, Some(index)]) } else { vec![index] };
     }
-    // In files with a solution the answer is its last number or word.
-    let answer = best(Meaning::AnswerText).map(|index| match any(&["solution"]) {
-        Some(solution) if names::is_same(&profiles[index].name, "answer") => solution,
-        _ => index,
-    });
     if let (Some(question), Some(answer)) = (question, answer) {
         let is_instruction = names::is_same(&profiles[question].name, "instruction");
         let input = if is_instruction { any(&["input"]) } else { None };
-        return with_system(&[any(&["history"]), any(&["context"]), Some(question), input, Some(answer)]);
+        let reasoning = any(&REASONING);
+        return with_system(&[any(&["history"]), any(&["context"]), Some(question), input, reasoning, Some(answer)]);
     }
-    if let Some(text) = best(Meaning::Text) {
-        return vec![text];
+    if let Some(text) = best(Meaning::Text).or_else(|| any(&["text_list"])) {
+        return if profiles[text].kind == Kind::Chat { with_system(&[Some(text)]) } else { vec![text] };
     }
     if let Some(chosen) = chosen {
         return vec![chosen];
+    }
+    if let Some(question) = question.filter(|&index| profiles[index].kind == Kind::Chat) {
+        return with_system(&[Some(question)]);
     }
     // Messages are a conversation under any name, if there is one such column.
     let mut chats = profiles.iter().enumerate().filter(|(_, own)| own.kind == Kind::Chat).map(|(index, _)| index);
     match (chats.next(), chats.next()) {
         (Some(only), None) => vec![only],
-        _ => Vec::new(),
+        (Some(_), Some(_)) => Vec::new(),
+        (None, _) => {
+            any(&WRAPPERS).filter(|&index| rule::text_of(&profiles[index]) == TextOf::Inside).into_iter().collect()
+        }
     }
 }
 
-/// Columns of text beside those that are read, for a sentence of the report.
+/// Columns of text that are not read, for a sentence of the report.
 pub(super) fn left_out<'p>(profiles: &'p [Profile], is_read: &dyn Fn(usize) -> bool) -> Vec<&'p str> {
-    /// Characters that the page shows of a value; a longer one is text rather than a title.
-    const LONG: usize = 40;
-    let is_long = |own: &Profile| {
-        own.meaning == Meaning::Unknown
-            && own.samples.iter().any(|sample| sample.chars().count() >= LONG && sample.contains(' '))
+    let is_text = |own: &Profile| match own.meaning {
+        Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::AnswerText => own.is_textual() || own.has_text,
+        Meaning::Images | Meaning::Media | Meaning::Identifier | Meaning::Time => false,
+        _ => own.has_text || (own.is_textual() && names::is_same(&own.name, "rejected")),
     };
-    let is_left_out = |own: &Profile| {
-        own.has_values
-            && own.is_textual()
-            && (matches!(own.meaning, Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::AnswerText)
-                || names::is_same(&own.name, "rejected")
-                || is_long(own))
-    };
-    let left = profiles.iter().enumerate().filter(|(index, own)| !is_read(*index) && is_left_out(own));
+    let left = profiles.iter().enumerate().filter(|(index, own)| own.has_values && !is_read(*index) && is_text(own));
     left.map(|(_, own)| own.name.as_str()).take(10).collect()
 }

@@ -140,7 +140,7 @@ fn pairs(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], other: usize) 
     head.iter().filter_map(|row| Some((length(row, profiles, parts)?, number(row, profiles, other)?))).collect()
 }
 
-/// The length of a row; a number of its own for each combination of several lengths.
+/// The length of a row; of several lengths, a different number for each combination.
 fn length(row: &Row<'_>, profiles: &[Profile], parts: &[Part]) -> Option<f64> {
     parts.iter().try_fold(0.0, |length, part| Some(length * f64::from(1 << 21) + number(row, profiles, part.index)?))
 }

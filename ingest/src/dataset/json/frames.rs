@@ -138,6 +138,22 @@ fn are_numbers(members: &Members<'_>) -> bool {
     members.iter().all(|(name, _)| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Whether an object holds a number for each of several keys, none of which names a quantity: `{"doc1": 735, "doc2": 512}`.
+pub(super) fn are_named_numbers(fields: &Members<'_>) -> bool {
+    let is_unnamed = |name: &str| names::meaning(name).0 == Meaning::Unknown;
+    fields.len() > 3 && fields.iter().all(|(name, value)| matches!(value, Value::Number(_)) && is_unnamed(name))
+}
+
+/// Reads an object as rows of a key and a value.
+pub(super) fn read_named_numbers(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let mut reader = Reader::new(options);
+    for (number, (name, value)) in (1..).zip(fields) {
+        let row = Row::Object(vec![("key".into(), Value::Text(name)), ("value".into(), value)]);
+        reader.push(Place { what: "key", number }, row)?;
+    }
+    reader.finish("JSON numbers by key")
+}
+
 /// Whether a name is that of a length or of a text.
 fn are_known(members: &Members<'_>) -> bool {
     members.iter().any(|(name, _)| {

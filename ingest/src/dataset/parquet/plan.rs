@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use parquet::basic::Type;
 
-use super::super::choice::Choice;
+use super::super::choice::{Choice, Measure};
 use super::super::profile::{Column, Profile};
-use super::super::{Kind, Meaning, Options, names};
+use super::super::{Kind, Meaning, Options, names, token_ids};
 use super::Footer;
 
 /// Bytes of the start of a column that show its first values.
@@ -44,11 +44,19 @@ impl Footer {
         let parts = Choice::new(&profiles, &[], options).map(|choice| choice.parts).unwrap_or_default();
         let is_preference =
             profiles.iter().any(|profile| profile.kind == Kind::Chat && names::is_same(&profile.name, "chosen"));
+        let has_lists = parts.iter().any(|part| token_ids::are_listed(&part.name));
+        let has_texts = parts.is_empty() || parts.iter().any(|part| part.measure == Measure::Text);
         let is_other = |profile: &Profile| match profile.meaning {
+            // The lengths of packed samples, and the padding.
+            _ if has_lists && profile.kind == Kind::ListOfNumbers && names::packing(&profile.name).is_some() => true,
             Meaning::Weight | Meaning::Images => true,
             Meaning::Media => options.preprocessing.is_some(),
             // The rows tell whether the preferred conversation repeats the prompt.
             Meaning::PromptText if is_preference => true,
+            // The rows tell whether an object holds text.
+            Meaning::Text | Meaning::PromptText | Meaning::AnswerText if has_texts => {
+                matches!(profile.kind, Kind::Object | Kind::ListOfObjects | Kind::ListOfLists)
+            }
             _ => options.weight.is_some_and(|weight| weight == profile.name),
         };
         let is_part = |index: usize| parts.iter().any(|part| part.index == index);

@@ -21,6 +21,7 @@ use super::super::{Imported, Kind};
 use super::*;
 
 mod apache;
+mod lists;
 
 use apache::{PLAIN, SNAPPY, bytes};
 

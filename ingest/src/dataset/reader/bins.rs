@@ -1,7 +1,9 @@
-//! Bins with edges in columns, in files that are read row by row.
+//! Histograms in files that are read row by row: bins with edges in columns, and maps of lengths to counts.
+
+use std::collections::BTreeMap;
 
 use super::super::value::Value;
-use super::super::{ImportError, Imported, histogram};
+use super::super::{ImportError, Imported, MAX_LENGTH, Report, histogram};
 use super::Reader;
 
 impl Reader<'_> {
@@ -11,11 +13,40 @@ impl Reader<'_> {
         if self.decision.is_some() || has_choice {
             return None;
         }
+        if let Some((name, weights)) = self.counts_by_length() {
+            let warning =
+                format!("The keys of {name} are read as lengths in tokens, and the values as numbers of samples.");
+            let report = Report {
+                format: format.to_owned(),
+                source: format!("keys and values of {} {name}", self.noun),
+                parsed: weights.values().sum::<f64>().round() as u64,
+                warnings: vec![warning],
+                ..Report::default()
+            };
+            return Some(histogram::weighted(weights, report));
+        }
         let header: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
         let cell = |value: &Value<'_>| if matches!(value, Value::Missing) { String::new() } else { value.shown() };
         let mut rows = self.head.iter().map(|(_, row)| {
             header.iter().enumerate().map(|(index, name)| cell(row.value(index, name))).collect::<Vec<String>>()
         });
         histogram::of_edges(format, &header, &mut rows)
+    }
+
+    /// Samples by length, if the only row holds a map of lengths to counts in a column that is named after lengths.
+    fn counts_by_length(&self) -> Option<(&str, BTreeMap<u32, f64>)> {
+        let [(_, row)] = self.head.as_slice() else { return None };
+        let is_length = |name: &str| ["len", "tok"].iter().any(|word| name.to_lowercase().contains(word));
+        self.columns.iter().enumerate().filter(|(_, column)| is_length(&column.name)).find_map(|(index, column)| {
+            let Value::Object(members) = row.value(index, &column.name) else { return None };
+            let mut weights = BTreeMap::new();
+            for (key, count) in members {
+                let length: u32 = key.parse().ok().filter(|length| (1..=MAX_LENGTH).contains(length))?;
+                let Value::Number(count) = count else { return None };
+                *weights.entry(length).or_default() += count.value();
+            }
+            let are_counts = weights.len() > 1 && weights.values().all(|&count| count >= 0.0);
+            are_counts.then_some((column.name.as_str(), weights))
+        })
     }
 }

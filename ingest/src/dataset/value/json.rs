@@ -7,7 +7,6 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::super::media::Field;
 use super::super::names;
 use super::super::number::Number;
 use super::{List, MAX_ITEMS, Row, Value};
@@ -18,6 +17,8 @@ const MAX_VALUES: usize = 4_000_000;
 const MAX_KEYS: usize = 200;
 /// Numbers of a list that are stored where only their count is needed.
 const SHOWN_NUMBERS: usize = 16;
+/// Most numbers of a list that are stored where each of them is needed.
+const MAX_NUMBERS: usize = 1 << 20;
 
 /// Reads a value.
 #[derive(Clone, Copy)]
@@ -28,17 +29,24 @@ pub(in super::super) struct ValueSeed<'b> {
     numbers: usize,
     /// Most elements of a list.
     items: usize,
+    /// Key of the value; empty for a value without a key.
+    name: &'b str,
 }
 
 impl<'b> ValueSeed<'b> {
     /// Stores all elements of the outermost list, up to `items`; more are an error.
     pub(in super::super) const fn whole(budget: &'b Cell<usize>, items: usize) -> Self {
-        Self { budget, numbers: items, items }
+        Self { budget, numbers: items, items, name: "" }
+    }
+
+    /// The seed of a row.
+    const fn row(budget: &'b Cell<usize>) -> Self {
+        Self { budget, numbers: SHOWN_NUMBERS, items: MAX_ITEMS, name: "" }
     }
 
     /// The seed of the elements of a list or an object.
     fn nested(self) -> Self {
-        Self { budget: self.budget, numbers: self.numbers.min(MAX_ITEMS), items: self.items.min(MAX_ITEMS) }
+        Self { numbers: self.numbers.min(MAX_ITEMS), items: self.items.min(MAX_ITEMS), name: "", ..self }
     }
 }
 
@@ -96,12 +104,19 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let inner = self.nested();
         let is_whole = self.items > MAX_ITEMS;
         let mut list = List::default();
+        let mut numbers = self.numbers;
         while let Some(value) = seq.next_element_seed(inner)? {
             list.count += 1;
             if is_whole && list.count > self.items {
                 return Err(A::Error::custom(TOO_LONG));
             }
-            let most = if matches!(value, Value::Number(_)) { self.numbers } else { self.items };
+            if let Value::Number(Number::Whole(number)) = value {
+                list.ends.see(number);
+            }
+            if list.count == SHOWN_NUMBERS + 1 && numbers < MAX_NUMBERS && names::reads_numbers(self.name) {
+                numbers = MAX_NUMBERS;
+            }
+            let most = if matches!(value, Value::Number(_)) { numbers } else { self.items };
             if list.items.len() < most {
                 let left = self.budget.get().checked_sub(1).ok_or_else(|| A::Error::custom(TOO_LONG))?;
                 self.budget.set(left);
@@ -118,7 +133,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let most = if is_whole { self.items } else { MAX_KEYS };
         let mut members = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
-            let value = map.next_value_seed(inner)?;
+            let value = map.next_value_seed(ValueSeed { name: &name, ..inner })?;
             if is_whole && members.len() >= most {
                 return Err(A::Error::custom(TOO_LONG));
             }
@@ -128,7 +143,22 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
                 members.push((name, value));
             }
         }
-        Ok(Value::Object(members))
+        Ok(extended_number(&members).unwrap_or(Value::Object(members)))
+    }
+}
+
+/// The number of an object of MongoDB's extended JSON: `{"$numberInt": "512"}`.
+fn extended_number<'v>(members: &[(Cow<'_, str>, Value<'_>)]) -> Option<Value<'v>> {
+    let [(name, Value::Text(digits))] = members else { return None };
+    match &**name {
+        "$numberInt" | "$numberLong" => digits.parse().ok().map(|number| Value::Number(Number::Whole(number))),
+        "$numberDouble" | "$numberDecimal" => {
+            digits.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| {
+                let is_whole = number.fract() == 0.0 && number.abs() < 1e15;
+                Value::Number(if is_whole { Number::Whole(number as i128) } else { Number::Repaired(number) })
+            })
+        }
+        _ => None,
     }
 }
 
@@ -157,7 +187,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
 impl<'de> Deserialize<'de> for Value<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let budget = Cell::new(MAX_VALUES);
-        ValueSeed { budget: &budget, numbers: SHOWN_NUMBERS, items: MAX_ITEMS }.deserialize(deserializer)
+        ValueSeed::row(&budget).deserialize(deserializer)
     }
 }
 
@@ -197,17 +227,14 @@ impl<'de> Deserialize<'de> for Row<'de> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Row<'de>, A::Error> {
                 let budget = Cell::new(MAX_VALUES);
-                ValueSeed { budget: &budget, numbers: SHOWN_NUMBERS, items: MAX_ITEMS }.visit_seq(seq).map(Row::Single)
+                ValueSeed::row(&budget).visit_seq(seq).map(Row::Single)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row<'de>, A::Error> {
                 let budget = Cell::new(MAX_VALUES);
                 let mut fields = Vec::new();
                 while let Some(Name(name)) = map.next_key()? {
-                    // Sizes of images and seconds of sound are read number by number; of tokens only the count is needed.
-                    let is_read = Field::of(&name).is_some() || names::tells_packing(&name);
-                    let numbers = if is_read { MAX_ITEMS } else { SHOWN_NUMBERS };
-                    let value = map.next_value_seed(ValueSeed { budget: &budget, numbers, items: MAX_ITEMS })?;
+                    let value = map.next_value_seed(ValueSeed { name: &name, ..ValueSeed::row(&budget) })?;
                     if fields.len() < MAX_KEYS {
                         fields.push((name, value));
                     }

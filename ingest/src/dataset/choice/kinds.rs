@@ -1,0 +1,49 @@
+//! Rows of several kinds in one file, such as samples and summaries of batches.
+
+use super::super::names;
+use super::super::profile::Profile;
+use super::super::value::{Row, Value};
+use super::Part;
+
+/// Names of columns with the kind of a row.
+const NAMES: [&str; 9] =
+    ["event", "type", "kind", "record", "record_type", "row_type", "entry_type", "event_type", "level"];
+
+/// A sentence about rows of several kinds: a column names the kind, and another column has values in one kind only. Rows of two kinds
+/// have a length.
+pub(super) fn sentence(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
+    /// Rows that are compared.
+    const ROWS: usize = 1000;
+    /// More are no kinds of rows.
+    const MOST: usize = 6;
+    let is_kind = |own: &Profile| own.has_values && NAMES.iter().any(|name| names::is_same(&own.name, name));
+    let has = |row: &Row<'_>, index: usize| !matches!(row.value(index, &profiles[index].name), Value::Missing);
+    let length = parts.first()?.index;
+    profiles.iter().enumerate().filter(|(_, own)| is_kind(own)).find_map(|(index, own)| {
+        let mut kinds: Vec<(&str, Vec<&Row<'_>>)> = Vec::new();
+        for row in head.iter().take(ROWS).filter(|row| has(row, length)) {
+            let Value::Text(kind) = row.value(index, &own.name) else { continue };
+            match kinds.iter_mut().find(|(known, _)| known == kind) {
+                Some((_, rows)) => rows.push(row),
+                None => kinds.push((kind, vec![row])),
+            }
+            if kinds.len() > MOST {
+                return None;
+            }
+        }
+        let differs = |column: usize| {
+            let is_all = |rows: &[&Row<'_>]| rows.iter().all(|row| has(row, column));
+            let is_none = |rows: &[&Row<'_>]| !rows.iter().any(|row| has(row, column));
+            kinds.iter().any(|(_, rows)| is_all(rows)) && kinds.iter().any(|(_, rows)| is_none(rows))
+        };
+        let is_mixed = kinds.len() > 1 && (0..profiles.len()).any(differs);
+        is_mixed.then(|| {
+            let counts: Vec<String> = kinds.iter().map(|(kind, rows)| format!("{} {kind}", rows.len())).collect();
+            format!(
+                "Rows are of several kinds by {}: {} of the first rows. All of them are read as samples. Remove those that are none.",
+                own.name,
+                counts.join(", ")
+            )
+        })
+    })
+}

@@ -1,0 +1,75 @@
+//! Texts that another text of the sample repeats, such as a prompt at the start of the answer.
+
+use std::borrow::Cow;
+
+use super::super::text;
+use super::super::value::{Row, Value};
+use super::{Measure, Part};
+
+/// Removes the columns whose text another column repeats in nearly every row. The last column is the answer, which may repeat a part of the
+/// prompt and stays. Returns the place of each removed column and a sentence.
+pub(super) fn remove(parts: &mut Vec<Part>, head: &[&Row<'_>]) -> Vec<(usize, String)> {
+    let mut removed = Vec::new();
+    let mut at = 0;
+    while at + 1 < parts.len() {
+        let one = &parts[at];
+        // The turns of a history may hold the question.
+        let mut others =
+            parts.iter().enumerate().filter(|(other, part)| *other > at || (*other < at && is_plain(part, head)));
+        let repeated = others.find(|(_, other)| is_repeated(one, other, head)).map(|(_, other)| other);
+        match repeated.map(|other| format!("{} is not added: {} repeats it.", one.name, other.name)) {
+            Some(sentence) => {
+                removed.push((parts.remove(at).index, sentence));
+            }
+            None => at += 1,
+        }
+    }
+    removed
+}
+
+/// Whether the values of a column are texts, and no lists of them.
+fn is_plain(part: &Part, head: &[&Row<'_>]) -> bool {
+    head.first().is_some_and(|row| matches!(row.value(part.index, &part.name), Value::Text(_)))
+}
+
+fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
+    /// Rows that are compared.
+    const ROWS: usize = 200;
+    /// Shorter texts may be a part of another by chance, in bytes.
+    const SHORTEST: usize = 8;
+    if one.measure != Measure::Text || other.measure != Measure::Text {
+        return false;
+    }
+    let text = |row: &&Row<'_>| match row.value(one.index, &one.name) {
+        Value::Text(text) => Some(text.trim().to_owned()).filter(|text| text.len() >= SHORTEST),
+        _ => None,
+    };
+    let rows = head.iter().filter_map(|row| Some((text(row)?, row.value(other.index, &other.name))));
+    let (mut all, mut repeated) = (0, 0);
+    for (text, value) in rows.take(ROWS) {
+        all += 1;
+        let parsed = match value {
+            Value::Text(chat) => text::messages(chat).map_or(Cow::Borrowed(value), Cow::Owned),
+            value => Cow::Borrowed(value),
+        };
+        // An answer that is the question alone is a sample of another kind.
+        if matches!(&*parsed, Value::Text(own) if own.trim().len() == text.len()) {
+            continue;
+        }
+        repeated += usize::from(contains(&parsed, &text));
+    }
+    all > 0 && repeated * 10 >= all * 9
+}
+
+/// Whether any text inside a value contains a text once. Texts of one pattern contain each other several times.
+fn contains(value: &Value<'_>, text: &str) -> bool {
+    match value {
+        Value::Text(own) => own.find(text).is_some_and(|at| {
+            let next = at + own.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+            !own.get(next..).is_some_and(|rest| rest.contains(text))
+        }),
+        Value::List(list) => list.items.iter().any(|item| contains(item, text)),
+        Value::Object(members) => members.iter().any(|(_, value)| contains(value, text)),
+        _ => false,
+    }
+}

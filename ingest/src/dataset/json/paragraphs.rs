@@ -1,0 +1,41 @@
+//! Articles with paragraphs and questions, as SQuAD writes them.
+
+use super::super::value::{List, Members, Row, Value};
+
+/// A row for each question, with the text of its paragraph; `None` if articles have no such paragraphs.
+pub(super) fn rows<'v>(articles: &[Value<'v>]) -> Option<Vec<Row<'v>>> {
+    let mut rows = Vec::new();
+    for article in articles {
+        for paragraph in objects(article, "paragraphs")? {
+            let context = member(paragraph, "context")?;
+            for question in list(paragraph, "qas")? {
+                let Value::Object(members) = question else { return None };
+                let row: Members<'v> =
+                    [("context".into(), context.clone())].into_iter().chain(members.clone()).collect();
+                rows.push(Row::Object(row));
+            }
+        }
+    }
+    (!rows.is_empty()).then_some(rows)
+}
+
+fn member<'m, 'v>(members: &'m Members<'v>, name: &str) -> Option<&'m Value<'v>> {
+    members.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+}
+
+fn list<'m, 'v>(members: &'m Members<'v>, name: &str) -> Option<&'m [Value<'v>]> {
+    match member(members, name)? {
+        Value::List(List { count, items, .. }) if items.len() == *count => Some(items),
+        _ => None,
+    }
+}
+
+/// The objects of a list inside an object.
+fn objects<'m, 'v>(value: &'m Value<'v>, name: &str) -> Option<Vec<&'m Members<'v>>> {
+    let Value::Object(members) = value else { return None };
+    let object = |item: &'m Value<'v>| match item {
+        Value::Object(members) => Some(members),
+        _ => None,
+    };
+    list(members, name)?.iter().map(object).collect()
+}

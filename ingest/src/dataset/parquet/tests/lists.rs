@@ -1,0 +1,50 @@
+//! Lists of identifiers with their masks and lengths, and texts inside structures.
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ListArray, StringArray, StructArray};
+use arrow_schema::{DataType, Field};
+
+use super::*;
+
+fn lists(rows: &[&[i32]]) -> ArrayRef {
+    let rows = rows.iter().map(|row| Some(row.iter().copied().map(Some).collect::<Vec<_>>()));
+    array(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
+}
+
+#[test]
+fn masks_lengths_and_labels_are_read() {
+    let ids = || lists(&[&[7, 8, 9, 4, 0], &[7, 8, 9, 0]]);
+    for (name, column, expected) in [
+        ("attention_mask", lists(&[&[1, 1, 1, 1, 0], &[1, 1, 1, 0]]), vec![4, 3]),
+        ("attention_mask", lists(&[&[1, 1, 2, 2, 0], &[1, 2, 2, 0]]), vec![2, 2, 1, 2]),
+        ("seq_lens", lists(&[&[2, 3], &[1, 3]]), vec![2, 3, 1, 3]),
+        ("position_ids", lists(&[&[0, 1, 0, 1, 2], &[0, 0, 1, 2]]), vec![2, 3, 1, 3]),
+        ("labels", lists(&[&[1, 2], &[1]]), vec![7, 5]),
+    ] {
+        let file = plain(vec![("input_ids", ids()), (name, column)]);
+        assert_eq!(read(&file, None).0, expected, "{name}");
+        let footer = Footer::read(&file, file.len() as u64).expect("a footer");
+        let plan = footer.plan(&Options::default(), u64::MAX);
+        // Labels are mostly a copy of the identifiers.
+        let expected = ["input_ids", name];
+        assert_eq!(plan.columns, if name == "labels" { &expected[..1] } else { &expected });
+    }
+    let alone = plain(vec![("seq_lens", lists(&[&[512, 733], &[1024]]))]);
+    assert_eq!(read(&alone, None).0, [512, 733, 1024]);
+    let padded = plain(vec![("input_ids", lists(&[&[7, 0, 0, 0], &[7, 8, 0, 0, 0], &[7, 8, 9]]))]);
+    let warnings = read(&padded, None).2.warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("repeat 0 at one end")), "{warnings:?}");
+}
+
+#[test]
+fn texts_inside_structures_are_read() {
+    let text = |text: &str| array(StringArray::from(vec![text]));
+    let field = |name: &str| Arc::new(Field::new(name, DataType::Utf8, true));
+    let long = "A long paragraph of evidence, of fifty characters.";
+    let context = StructArray::from(vec![(field("title"), text("ab")), (field("text"), text(long))]);
+    let file = plain(vec![("question", text("abcd")), ("answer", text("ef")), ("context", array(context))]);
+    let (lengths, _, report) = read(&file, None);
+    // 4 + 2 + 2 + 50 characters are 15 tokens.
+    assert_eq!(lengths, [15]);
+    assert!(report.warnings.iter().any(|warning| warning.contains("inside context")), "{:?}", report.warnings);
+}

@@ -1,0 +1,143 @@
+//! Rows of token identifiers that hold several samples or padding.
+
+use super::*;
+
+fn warns(report: &super::super::Report, words: &[&str]) -> bool {
+    report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+}
+
+/// `[1, 2, ...]` of some elements.
+fn ids(count: usize) -> String {
+    format!("{:?}", (1..=count).collect::<Vec<_>>())
+}
+
+/// Rows of different totals.
+#[test]
+fn packed_rows_are_taken_apart_by_every_name() {
+    for (name, first, second) in [
+        ("sub_seq_lens", "[2, 3]", "[1, 3]"),
+        ("length", "[2, 3]", "[1, 3]"),
+        ("cumulative_len", "[0, 2, 5]", "[0, 1, 4]"),
+        ("attention_mask", "[1, 1, 2, 2, 2]", "[1, 2, 2, 2]"),
+        ("document_ids", "[0, 0, 1, 1, 1]", "[0, 1, 1, 1]"),
+        ("segment_ids", "[1, 1, 2, 2, 2]", "[1, 2, 2, 2]"),
+    ] {
+        let file = format!(
+            "{{\"input_ids\": {}, \"{name}\": {first}}}\n{{\"input_ids\": {}, \"{name}\": {second}}}\n",
+            ids(5),
+            ids(4)
+        );
+        let (lengths, _, report) = rows(&file);
+        assert_eq!(lengths, [2, 3, 1, 3], "{name}");
+        assert!(warns(&report, &["several samples", name]), "{:?}", report.warnings);
+        // A choice of the user counts whole rows, with a sentence.
+        let (whole, _, report) = rows_of(&file, Some("input_ids"));
+        assert_eq!(whole, [5, 4], "{name}");
+        assert!(warns(&report, &[name, "is not read"]), "{:?}", report.warnings);
+    }
+    // A row of more tokens than other lists store.
+    let long = format!("{{\"input_ids\": {}, \"document_ids\": [{}1]}}\n", ids(30_001), "0, ".repeat(30_000));
+    assert_eq!(rows(&long.repeat(2)).0, [30_000, 1, 30_000, 1]);
+}
+
+#[test]
+fn padding_is_left_out_by_the_mask() {
+    let file = "{\"input_ids\": [7, 8, 0, 0, 0], \"attention_mask\": [1, 1, 0, 0, 0]}\n{\"input_ids\": [0, 8, 9, 7], \"attention_mask\": [0, 1, 1, 1]}\n{\"input_ids\": [7], \"attention_mask\": [1]}\n";
+    for column in [None, Some("input_ids")] {
+        let (lengths, _, report) = rows_of(file, column);
+        assert_eq!(lengths, [2, 3, 1]);
+        assert!(warns(&report, &["padded", "attention_mask"]), "{:?}", report.warnings);
+    }
+    let some = "{\"input_ids\": [7, 8, 0], \"attention_mask\": [1, 1, 0]}\n{\"input_ids\": [7, 8, 9]}\n";
+    assert_eq!(rows(some).0, [2, 3]);
+    let images = "{\"input_ids\": [7, 0], \"attention_mask\": [1, 0], \"num_images\": 2}\n{\"input_ids\": [7, 8], \"attention_mask\": [1, 1], \"num_images\": 0}\n";
+    let (lengths, found, _) = rows(images);
+    assert_eq!((lengths, found), (vec![1, 2], vec![2, 0]));
+    // The first rows have no padding.
+    let row = |mask: &str| format!("{{\"input_ids\": [7, 8], \"attention_mask\": {mask}}}\n");
+    let late = row("[1, 1]").repeat(12_000) + &row("[1, 0]");
+    assert_eq!(rows(&late).0.last(), Some(&1));
+    // Nothing is padded.
+    let plain = "{\"input_ids\": [7, 8], \"attention_mask\": [1, 1]}\n{\"input_ids\": [7], \"attention_mask\": [1]}\n";
+    let (lengths, _, report) = rows(plain);
+    assert_eq!((lengths, report.warnings.len()), (vec![2, 1], 0));
+}
+
+#[test]
+fn padding_without_a_mask_warns() {
+    for file in [
+        "{\"input_ids\": [7, 8, 0, 0]}\n{\"input_ids\": [7, 8, 9, 0, 0]}\n",
+        "{\"input_ids\": [3, 3, 3, 7, 8]}\n{\"input_ids\": [3, 3, 3, 3, 8, 9]}\n",
+    ] {
+        assert!(warns(&rows(file).2, &["input_ids repeat", "at one end"]), "{file}");
+    }
+    let plain = "{\"input_ids\": [7, 8, 2, 2]}\n{\"input_ids\": [7, 8, 9]}\n{\"input_ids\": [7, 8, 9, 4]}\n";
+    assert!(rows(plain).2.warnings.is_empty(), "{:?}", rows(plain).2.warnings);
+}
+
+#[test]
+fn tokens_of_a_decoder_are_added() {
+    for name in ["labels", "decoder_input_ids"] {
+        let file = format!(
+            "{{\"input_ids\": {}, \"{name}\": {}}}\n{{\"input_ids\": {}, \"{name}\": {}}}\n",
+            ids(6),
+            ids(2),
+            ids(3),
+            ids(5)
+        );
+        let (lengths, _, report) = rows(&file);
+        assert_eq!(lengths, [8, 8], "{name}");
+        assert!(warns(&report, &["input_ids + ", name]), "{:?}", report.warnings);
+    }
+    for (prompt, answer) in [("prompt_ids", "response_ids"), ("prompt_input_ids", "chosen_input_ids")] {
+        let file = format!("{{\"{prompt}\": {}, \"{answer}\": {}, \"rejected_input_ids\": [1]}}\n", ids(6), ids(2));
+        let (lengths, _, report) = rows(&file.repeat(2));
+        assert_eq!(lengths, [8, 8], "{prompt}");
+        assert!(warns(&report, &["Prompt and completion are added"]), "{:?}", report.warnings);
+    }
+    let copies = "{\"input_ids\": [1, 2, 3], \"labels\": [1, 2, 3]}\n{\"input_ids\": [1, 2], \"labels\": [1, 2]}\n";
+    assert_eq!(rows(copies).0, [3, 2]);
+}
+
+/// Identifiers between blanks in a cell of a table.
+#[test]
+fn identifiers_without_brackets_are_counted() {
+    assert_eq!(rows("id,input_ids\n1,101 2009 102\n2,101 102\n").0, [3, 2]);
+    assert_eq!(rows("id,input_ids\n1,\"101,2009,102\"\n2,\"101,2009\"\n").0, [3, 2]);
+}
+
+#[test]
+fn lists_of_lists_of_identifiers_are_samples() {
+    let file = "{\"input_ids\": [[1, 2, 3], [4, 5]]}\n{\"input_ids\": [[6]]}\n";
+    for column in [None, Some("input_ids")] {
+        let (lengths, _, report) = rows_of(file, column);
+        assert_eq!(lengths, [3, 2, 1]);
+        assert!(warns(&report, &["inner list", "input_ids"]), "{:?}", report.warnings);
+    }
+    let padded = "{\"input_ids\": [[1, 2, 0, 0], [4, 5, 6, 0, 0]]}\n{\"input_ids\": [[6]]}\n";
+    assert!(warns(&rows(padded).2, &["repeat 0 at one end"]), "{:?}", rows(padded).2.warnings);
+    let masked = "{\"input_ids\": [[1, 2, 0]], \"attention_mask\": [[1, 1, 0]]}\n".repeat(2);
+    assert!(warns(&rows(&masked).2, &["attention_mask is not read"]), "{:?}", rows(&masked).2.warnings);
+}
+
+#[test]
+fn lists_of_several_samples_beside_a_length_have_a_warning() {
+    for file in [
+        "{\"num_tokens\": 5, \"input_ids\": [1, 2, 3, 4, 5], \"position_ids\": [0, 1, 0, 1, 2]}\n{\"num_tokens\": 2, \"input_ids\": [1, 2], \"position_ids\": [0, 1]}\n",
+        "{\"num_tokens\": 5, \"seq_lens\": [2, 3]}\n{\"num_tokens\": 2, \"seq_lens\": [2]}\n",
+    ] {
+        let (lengths, _, report) = rows(file);
+        assert_eq!(lengths, [5, 2]);
+        assert!(warns(&report, &["is not read", "several samples"]), "{:?}", report.warnings);
+    }
+    let single = "{\"num_tokens\": 2, \"position_ids\": [0, 1]}\n{\"num_tokens\": 3, \"position_ids\": [0, 1, 2]}\n";
+    assert!(rows(single).2.warnings.is_empty(), "{:?}", rows(single).2.warnings);
+}
+
+#[test]
+fn a_number_of_samples_in_a_pack_warns() {
+    let file = "{\"input_ids\": [1, 2, 3], \"num_samples\": 2}\n{\"input_ids\": [1, 2], \"num_samples\": 2}\n";
+    let (lengths, _, report) = rows(file);
+    assert_eq!(lengths, [3, 2]);
+    assert!(warns(&report, &["num_samples is not read"]), "{:?}", report.warnings);
+}
