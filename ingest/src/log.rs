@@ -12,23 +12,26 @@
 //! | Hugging Face trainer, axolotl, ms-swift, LLaMA-Factory | dicts with `'loss'`; `trainer_state.json` by its key `log_history` |
 //! | MLPerf | `:::MLLOG` |
 //! | Megatron-LM's golden curves | JSON of figures with `step_interval` and `values` |
-//! | Weights & Biases, LLaMA-Factory, ms-swift, DLLogger | JSON lines with a step; the CSV of a panel by its columns |
-//! | Lightning, MLflow, `run.history().to_csv()` | CSV with a column of steps; MLflow's metric files |
+//! | Weights & Biases, LLaMA-Factory, ms-swift, DLLogger | JSON lines with a step, or a list of such rows; the CSV of a panel by its columns |
+//! | Lightning, MLflow, `run.history().to_csv()`, notebooks | a table with a column of steps; MLflow's metric files |
 //! | TensorBoard | event files by their first record; CSV by `Wall time,Step,Value` |
 //! | nanotron, MaxText, OLMo, composer, litgpt, fairseq, torchtune, verl and others | `trainers.toml`, a [`LogTable`] |
 //!
 //! Companions of Megatron-LM's steps are read too: timers in their four forms, memory, validation. Colours and tags
 //! of ranks are removed, a carriage return ends a line, and every line is accounted for in a [`Report`].
 
+mod clock;
 mod deepspeed;
 mod docker;
 mod error;
 mod hugging_face;
 mod json_lines;
 mod lines;
+mod listed;
 mod megatron;
 mod metric;
 mod mlperf;
+mod order;
 mod pace;
 mod parser;
 mod point;
@@ -49,7 +52,7 @@ mod utf16;
 
 pub use error::LogError;
 pub use parser::LogParser;
-pub use point::{Memory, Named, Note, NoteKind, Point, RankTime, Scope, Source, StepTimeOrigin, Timer, TokenRate};
+pub use point::{Memory, Named, Note, NoteKind, Point, RankTime, Source, StepTimeOrigin, Timer};
 pub use report::{Problem, Report, SourceCount, TornLine};
 pub use setup::{JobSetup, JobSetups, job_setup};
 pub use table::{LogTable, TableError};
@@ -137,7 +140,8 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
         Content::Curves(curves) => rows::curves(&curves, limits),
         Content::PanelCsv => rows::panel(bytes, limits)?,
         Content::ScalarCsv => rows::scalars(bytes, limits),
-        Content::StepCsv => step_csv::import(bytes, limits)?,
+        Content::StepCsv(delimiter) => step_csv::import(bytes, delimiter, limits)?,
+        Content::Listed(lines) => text(lines.as_bytes(), long, table),
         Content::MlflowMetric => step_csv::mlflow_metric(bytes, limits),
         Content::Tensorboard => tensorboard::import(bytes, limits)?,
     };
@@ -146,15 +150,7 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
     }
     // Rows of several runs may be mixed.
     log.points.sort_by_key(|point| point.segment);
-    if is_newest_first(&log) {
-        log.points.reverse();
-        for point in &mut log.points {
-            point.segment = 0;
-        }
-        log.report.restarts = 0;
-        log.report.assume("the newest step stands first: the log is read from its end");
-        rows::complete(&mut log.points, &mut log.report, limits);
-    }
+    order::restore(&mut log, limits);
     // Readers stop behind the limit, never at it, so that what is left unread is known here.
     if log.points.len() > limits.points {
         log.points.truncate(limits.points);
@@ -162,19 +158,6 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
         log.report.assume("there are more points than are kept; the rest of the file is not read");
     }
     Ok(log)
-}
-
-/// Whether every step is before the one that stands above it, and no time of day contradicts that.
-fn is_newest_first(log: &Log) -> bool {
-    let pairs = || log.points.iter().zip(log.points.iter().skip(1));
-    let goes_back = pairs().all(|(above, below)| below.step < above.step);
-    let times = || pairs().filter_map(|(above, below)| above.time_us.zip(below.time_us));
-    // Two restarts in a row are no order yet.
-    let least = if times().next().is_some() { 3 } else { 4 };
-    log.points.len() >= least
-        && log.report.restarts as usize == log.points.len() - 1
-        && goes_back
-        && times().all(|(above, below)| below <= above)
 }
 
 fn text(bytes: &[u8], limits: Limits, table: Option<&LogTable>) -> Log {

@@ -1,10 +1,11 @@
 //! DeepSpeed: the line of steps and learning rates, the throughput timer, and the pipeline engine.
 
 use super::Limits;
+use super::clock::time_us;
 use super::point::{Memory, Point, Source, StepTimeOrigin, Timer};
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, leading_digits, number, time_us};
+use super::text::{clip, leading_digits, number};
 
 /// `[Rank 0] step=10, skipped=4, lr=[4.99e-05, 4.99e-05], mom=[(0.9, 0.95)]`.
 ///

@@ -9,14 +9,27 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
 
+use super::clock::time_us;
 use super::json_lines::float;
 use super::point::{Named, Note, NoteKind, Point, Source, StepTimeOrigin};
 use super::progress_bar::{Bar, bar};
 use super::quantity::duration_s;
 use super::reading::{Draft, Length, Reading, Tear};
+use super::report::Report;
 use super::steps::Mark;
-use super::text::{clip, number, time_us};
+use super::text::{clip, number};
 use super::{Limits, LogError};
+
+/// The note of steps that follow from epochs.
+const ROUNDED: &str = "steps follow from the epoch, which the trainer rounds: a step may be wrong by half of the last printed place of the \
+                       epoch times the steps of an epoch, and figures per step with it";
+/// The note of dicts that come in pairs.
+const PAIRS: &str = "dicts of one epoch and learning rate follow each other: if several ranks print them, the log has fewer steps than are \
+                     counted";
+/// Places of an epoch that is printed in full.
+const FULL_PLACES: usize = 8;
+/// Dicts before pairs of them count as evidence.
+const LEAST_DICTS: u32 = 4;
 
 /// Dicts that are compared with the next one: ranks without tags print each dict once per rank.
 const RECENT: usize = 16;
@@ -54,7 +67,7 @@ pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
             }
             "elapsed_time" => draft.elapsed_s = duration_s(value),
             "remaining_time" | "percentage" => {}
-            name => numbers.push((name, number(value))),
+            name => numbers.push((name, number(value).or_else(|| wrapped(value)))),
         }
     }
     let bar = bar(rest).or_else(|| bar(&text[..at]));
@@ -62,6 +75,13 @@ pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
     text[at..text.len() - rest.len()].hash(&mut hasher);
     let reading = Box::new(reading(&numbers, draft, mark, limits));
     Some(Reading::Dict(Dict { reading, bar, hash: hasher.finish() }))
+}
+
+/// The number in `tensor(1.5000, device='cuda:0')` and `np.float64(1.5)`.
+fn wrapped(value: &str) -> Option<f64> {
+    let (name, inner) = value.strip_suffix(')')?.split_once('(')?;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'));
+    number(inner.split(',').next()?.trim_matches(['[', ']', ' '])).filter(|_| is_name)
 }
 
 /// `12/94` of a step and the steps of the whole training.
@@ -101,11 +121,24 @@ fn entries(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
         }
         let end = match after.strip_prefix(['\'', '"']) {
             Some(quoted) => quoted.find(['\'', '"'])? + 2,
-            None => after.find([',', '}'])?,
+            None => end_of_value(after)?,
         };
         entries.push((name, after.get(..end)?));
         rest = after.get(end..)?;
     }
+}
+
+/// The end of a value without quotes: the first comma or brace that is in no brackets.
+fn end_of_value(text: &str) -> Option<usize> {
+    let mut depth = 0_u32;
+    text.find(|c| {
+        match c {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && matches!(c, ',' | '}')
+    })
 }
 
 fn behind_brackets(text: &str) -> Option<&str> {
@@ -167,6 +200,11 @@ pub(super) struct Progress {
     steps: Option<u64>,
     epochs: Option<f64>,
     recent: VecDeque<u64>,
+    /// Epoch and learning rate of the dict before.
+    before: Option<(f64, f64)>,
+    /// Dicts without a step of their own, and those of the same epoch and learning rate as the dict before.
+    dicts: u32,
+    pairs: u32,
 }
 
 impl Progress {
@@ -219,8 +257,17 @@ impl Progress {
         }
     }
 
-    /// Gives a counted dict its step where the bar or the epoch says it; true where they do.
-    pub(super) fn number(&mut self, point: &mut Point, epoch: Option<f64>) -> bool {
+    /// Whether dicts without steps come in pairs, as two ranks print them.
+    fn is_paired(&mut self, point: &Point, epoch: Option<f64>) -> bool {
+        let key = epoch.zip(point.learning_rate);
+        self.dicts += 1;
+        self.pairs += u32::from(key.is_some() && key == self.before);
+        self.before = key;
+        self.dicts >= LEAST_DICTS && self.pairs * 2 >= self.dicts
+    }
+
+    /// Gives a counted dict its step by the bar or the epoch; false if both are missing.
+    pub(super) fn number(&mut self, point: &mut Point, epoch: Option<f64>, report: &mut Report) -> bool {
         self.check_bar(epoch);
         // Ranks print their own losses at one bar.
         let last = self.bar.map(|bar| bar.done).filter(|done| self.last == Some(*done));
@@ -242,6 +289,12 @@ impl Progress {
             whole((epoch? * per_epoch).round()).filter(|&step| step > 0 && self.last.is_none_or(|last| step > last))
         };
         let step = bar.map(|bar| bar.done).or_else(by_epoch);
+        if bar.is_none() && step.is_some() && epoch.is_some_and(is_rounded) {
+            report.assume(ROUNDED);
+        }
+        if bar.is_none() && self.is_paired(point, epoch) {
+            report.assume(PAIRS);
+        }
         if let Some(step) = step {
             (point.step, self.last) = (step, Some(step));
             point.total_steps = total;
@@ -251,6 +304,12 @@ impl Progress {
         }
         step.is_some()
     }
+}
+
+/// Whether an epoch has no more places than the trainer rounds to; whole epochs are exact.
+fn is_rounded(epoch: f64) -> bool {
+    let text = epoch.to_string();
+    text.split_once('.').is_some_and(|(_, places)| places.len() < FULL_PLACES)
 }
 
 /// The rows of `log_history`, in order, and the steps of the whole training.

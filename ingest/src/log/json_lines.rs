@@ -5,12 +5,13 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::clock::time_us;
 use super::metric::{Measure, measure};
 use super::point::{Named, Note, NoteKind, Point, Source};
-use super::quantity::{duration_s, quantity, unit};
+use super::quantity::duration_s;
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, number, time_us};
+use super::text::{clip, number};
 use super::{Limits, hugging_face};
 
 /// Names of the step, best first: steps of a trainer go before calls of the logger.
@@ -26,6 +27,13 @@ const STEPS: [&str; 10] = [
     "step",
     "_step",
 ];
+
+/// Names of the rank of a row.
+const PROCESSES: [&str; 4] = ["rank", "global_rank", "world_rank", "process_index"];
+/// Names of steps of a trainer, of which a row may have several with different values.
+const COUNTERS: [&str; 6] = ["global_step", "current_steps", "num_updates", "iter", "iteration", "step"];
+/// Most objects inside each other whose figures are read.
+const MOST_NESTED: usize = 3;
 
 /// Names of the run of a row.
 const RUNS: [&str; 5] = ["run", "run_name", "run_id", "run_uuid", "run name"];
@@ -88,8 +96,33 @@ pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<
     row_of(&flat(row), known, Source::JsonLines, limits)
 }
 
+/// Moves the figures of inner objects into the row: `{"train": {"loss": 2.5}}` is `train/loss`.
+fn flat(row: Map<String, Value>) -> Map<String, Value> {
+    let row = dllogger(row);
+    if !row.values().any(Value::is_object) {
+        return row;
+    }
+    let mut all = Map::new();
+    flatten(row, "", MOST_NESTED, &mut all);
+    all
+}
+
+fn flatten(row: Map<String, Value>, prefix: &str, depth: usize, all: &mut Map<String, Value>) {
+    for (name, value) in row {
+        let name = format!("{prefix}{name}");
+        match value {
+            // Media and histograms of Weights & Biases.
+            Value::Object(inner) if inner.contains_key("_type") => {}
+            Value::Object(inner) if depth > 0 => flatten(inner, &format!("{name}/"), depth - 1, all),
+            value => {
+                all.insert(name, value);
+            }
+        }
+    }
+}
+
 /// Rows of DLLogger hold their figures in `data`, and the step as a list of epoch and step.
-fn flat(mut row: Map<String, Value>) -> Map<String, Value> {
+fn dllogger(mut row: Map<String, Value>) -> Map<String, Value> {
     if let (true, Some(Value::Object(data))) = (row.contains_key("step"), row.remove("data")) {
         if let Some(Value::Array(parts)) = row.get("step") {
             let last = parts.last().cloned().unwrap_or(Value::Null);
@@ -100,36 +133,82 @@ fn flat(mut row: Map<String, Value>) -> Map<String, Value> {
     row
 }
 
-/// A row of names and values, of JSON or CSV; `None` where it has no step.
+/// The name and value of the step of a row, with its place in the order of preference, the steps of the whole training, and a note
+/// if the row has several steps.
+struct Found {
+    preference: usize,
+    name: &'static str,
+    step: f64,
+    total: Option<u64>,
+    note: Option<Cow<'static, str>>,
+}
+
+fn find_step(row: &Map<String, Value>) -> Option<Found> {
+    let mut found = STEPS.iter().enumerate().filter_map(|(preference, name)| {
+        let value = row.get(*name)?;
+        let (step, total) = match value.as_str().and_then(hugging_face::fraction) {
+            Some((step, total)) => (step as f64, Some(total)),
+            None => (float(value)?, None),
+        };
+        Some(Found { preference, name, step, total, note: None })
+    });
+    let best = found.next()?;
+    let others: Vec<Found> = found.collect();
+    // litgpt numbers microbatches by `iter`, and times them.
+    if let (true, Some(own)) =
+        (best.name == "iter" && row.contains_key("iter_time"), others.iter().find(|other| other.name == "step"))
+    {
+        let note = "rows have iter and step: iter counts microbatches, and iter_time is the time of one, so that it is no step time";
+        return Some(Found { note: Some(note.into()), preference: own.preference, ..*own });
+    }
+    let is_counter = |found: &&Found| COUNTERS.contains(&found.name);
+    let other =
+        others.iter().filter(is_counter).find(|other| is_counter(&&best) && (other.step - best.step).abs() > 0.5);
+    let note = other.map(|other| {
+        Cow::from(format!(
+            "rows have {} and {} with different values: {} is read as the step",
+            best.name, other.name, best.name
+        ))
+    });
+    Some(Found { note, ..best })
+}
+
+/// The rank of a row.
+fn process(row: &Map<String, Value>) -> Option<u32> {
+    PROCESSES
+        .iter()
+        .find_map(|name| row.get(*name).and_then(float))
+        .filter(|rank| rank.fract() == 0.0 && (0.0..1e7).contains(rank))
+        .map(|rank| rank as u32)
+}
+
+/// Reads a row of names and values, of JSON or CSV; `None` if it has no step.
 pub(super) fn row_of(
     row: &Map<String, Value>,
     known: Option<usize>,
     source: Source,
     limits: &Limits,
 ) -> Option<Reading> {
-    let mut total_steps = None;
-    let found = STEPS.iter().enumerate().find_map(|(rank, name)| {
-        let value = row.get(*name)?;
-        if let Some((step, total)) = value.as_str().and_then(hugging_face::fraction) {
-            total_steps = Some(total);
-            return Some((rank, *name, step as f64));
-        }
-        Some((rank, *name, float(value)?))
-    });
-    let (rank, name, step) = found?;
+    let Found { preference, name, step, total: total_steps, note: chosen } = find_step(row)?;
+    if step.fract() != 0.0 {
+        return Some(Reading::Skipped("the step is no whole number"));
+    }
     if !(0.0..9_007_199_254_740_992.0).contains(&step) {
         return Some(Reading::Skipped("the step is negative or beyond 2^53"));
     }
-    let run = run(row);
+    let (run, process) = (run(row), process(row));
     if let Some(part) = held_out(row) {
         let reading = Box::new(note(row, part, (name, step as u64), limits));
-        return Some(Reading::Row { reading, rank, run });
+        return Some(Reading::Row { reading, step_name: preference, run, process, note: chosen });
     }
     let time_us = moment(row);
     let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
     // trainer_log.jsonl of LLaMA-Factory.
     let is_llama_factory = row.contains_key("current_steps");
     let rate = Measure::parse("tokens_per_s").ok().filter(|_| is_llama_factory);
+    // fairseq counts the words of all devices.
+    let words = Measure::parse("tokens_per_s").ok().filter(|_| row.contains_key("num_updates"));
+    let is_of_microbatch = row.contains_key("iter") && name == "step";
     for (key, value) in row {
         match key.as_str() {
             key if key == name || key == "_timestamp" => {}
@@ -142,24 +221,24 @@ pub(super) fn row_of(
             }
             "total_steps" | "max_steps" => draft.point.total_steps = value.as_u64().filter(|&total| total > 0),
             "throughput" => set(&mut draft, key, rate, value, limits),
+            "wps" => set(&mut draft, key, words, value, limits),
+            "iter_time" if is_of_microbatch => set(&mut draft, "microbatch_time", None, value, limits),
+            key if PROCESSES.contains(&key) && process.is_some() => {}
             _ => set(&mut draft, key, None, value, limits),
         }
     }
-    let is_worse = known.is_some_and(|known| rank > known);
+    let is_worse = known.is_some_and(|known| preference > known);
     let mark = if is_worse { Mark::Open } else { Mark::Named };
-    Some(Reading::Row { reading: Box::new(draft.step(mark)), rank, run })
+    Some(Reading::Row { reading: Box::new(draft.step(mark)), step_name: preference, run, process, note: chosen })
 }
 
 fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits: &Limits) {
     let measured = own.or_else(|| measure(key));
     if let Some(value) = float(value) {
         draft.set_as(measured, key, value, limits);
-    } else if let Some(quantity) = value.as_str().and_then(quantity)
-        && let (Some((dimension, per)), Some(Measure { metric, .. })) = (unit(quantity.suffix), measured)
-        && metric.dimension() == Some(dimension)
-    {
-        // `"mfu": "41.2%"`: the unit is in the value.
-        draft.set_as(Some(Measure { metric, per }), key, quantity.value, limits);
+    } else if let Some(text) = value.as_str() {
+        // `"mfu": "41.2%"`, `"step_time": "9.0s"`, `"tokens_per_sec": "98.7K"`: the unit is in the value.
+        draft.set_text(key, text, measured, limits);
     }
 }
 

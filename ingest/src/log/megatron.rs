@@ -2,12 +2,13 @@
 //! Megatron-DeepSpeed's), with NeMo 2, whose lines of steps have the same shape.
 
 use super::Limits;
+use super::clock::time_us;
 use super::metric::Measure;
 use super::point::{Memory, Named, Note, NoteKind, Point, RankTime, Source, Timer};
 use super::quantity::quantity;
 use super::reading::{Draft, Reading, Table, Tear};
 use super::steps::Mark;
-use super::text::{clip, leading_digits, number, time_us};
+use super::text::{clip, leading_digits, number};
 
 /// Steps beyond this one are no steps: JSON readers would round them.
 const MOST_STEPS: u64 = 1 << 53;

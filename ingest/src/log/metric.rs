@@ -1,8 +1,12 @@
-//! Names that trainers give their figures, and the field of a point that each fills.
+//! Metrics: the field of a point that a figure fills, and the unit of the figure.
+
+mod names;
+
+pub(super) use names::{Unclear, measure, unclear};
 
 use super::Limits;
-use super::point::{Memory, Named, Point, Scope, StepTimeOrigin, TokenRate};
-use super::quantity::{Dimension, name_and_unit, unit};
+use super::point::{Memory, Named, Point, StepTimeOrigin};
+use super::quantity::{Dimension, unit};
 use super::text::clip;
 
 /// Largest whole number that every `f64` below it counts exactly.
@@ -30,7 +34,10 @@ pub(super) enum Metric {
     RunStepTime,
     /// Time since the start of the run.
     Elapsed,
-    TokenRate(Scope),
+    /// Tokens per second of all devices together.
+    TokenRate,
+    /// Tokens per second of one device.
+    DeviceTokenRate,
     SamplesPerSecond,
     Skipped,
     Nan,
@@ -54,7 +61,7 @@ pub(super) enum Metric {
     Ignore,
 }
 
-/// A metric, and how many of the unit are one of the base unit: second, GiB, TFLOP/s, share of 1. Dividing rounds once.
+/// A metric, and the number of its units in one base unit (second, GiB, TFLOP/s, share of 1). Dividing rounds once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Measure {
     pub(super) metric: Metric,
@@ -111,8 +118,8 @@ const NAMES: [(&str, Metric); 31] = [
     ("average_step_time", Metric::RunStepTime),
     ("average_steps_per_s", Metric::RunStepRate),
     ("elapsed", Metric::Elapsed),
-    ("tokens_per_s", Metric::TokenRate(Scope::Job)),
-    ("tokens_per_s_per_device", Metric::TokenRate(Scope::Device)),
+    ("tokens_per_s", Metric::TokenRate),
+    ("tokens_per_s_per_device", Metric::DeviceTokenRate),
     ("samples_per_s", Metric::SamplesPerSecond),
     ("flops_per_device", Metric::Flops),
     ("mfu", Metric::Mfu),
@@ -147,187 +154,6 @@ impl Metric {
     }
 }
 
-/// A metric whose name has no unit, and whose values do not show it either.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unclear {
-    /// A rate: of tokens, samples or operations.
-    Throughput,
-    /// A time: seconds or milliseconds.
-    StepTime,
-}
-
-/// The metric of a name without a unit that has none by convention.
-pub(super) fn unclear(name: &str) -> Option<Unclear> {
-    let lower = name.to_ascii_lowercase();
-    match plain(&lower) {
-        "throughput" => Some(Unclear::Throughput),
-        base if STEP_TIMES.contains(&base) => Some(Unclear::StepTime),
-        _ => None,
-    }
-}
-
-/// Names of step times whose unit stands behind the name.
-const STEP_TIMES: [&str; 12] = [
-    "step_duration",
-    "step duration",
-    "step_time",
-    "step time",
-    "iter_time",
-    "iter time",
-    "iteration_time",
-    "iteration time",
-    "time_per_step",
-    "time per step",
-    "time_per_iteration",
-    "batch_time",
-];
-
-/// A name without the group that TensorBoard and Weights & Biases put before it.
-fn plain(lower: &str) -> &str {
-    lower.strip_prefix("train/").or_else(|| lower.strip_prefix("train_")).unwrap_or(lower)
-}
-
-/// The metric that a name means, whatever its case.
-#[expect(clippy::too_many_lines, reason = "a table of names")]
-pub(super) fn measure(name: &str) -> Option<Measure> {
-    use Metric::{
-        Allocated, ConsumedSamples, ConsumedTokens, Elapsed, Flops, GlobalBatch, GradNorm, LearningRate, Loss,
-        MaxAllocated, MaxReserved, Mfu, Nan, RunStepRate, RunStepTime, SamplesPerSecond, Skipped, StepRate, StepTime,
-        TokenRate,
-    };
-    let lower = name.to_ascii_lowercase();
-    let plain = plain(&lower);
-    let metric = match plain {
-        "loss"
-        | "lm loss"
-        | "lm-loss"
-        | "lm_loss"
-        | "reduced_train_loss"
-        | "training_loss"
-        | "reduced_loss"
-        | "crossentropyloss"
-        | "ce loss"
-        | "loss/train/total"
-        | "loss_metrics/global_avg_loss"
-        | "lm-loss-training/lm loss" => Loss,
-        "learning rate" | "learning_rate" | "learning-rate" | "lr" | "optim/lr" | "learning-rate/learning-rate" => {
-            LearningRate
-        }
-        "grad norm"
-        | "grad_norm"
-        | "grad-norm"
-        | "gradient_norm"
-        | "gnorm"
-        | "grad-norm/grad-norm"
-        | "optim/total_grad_norm"
-        | "optim/total grad norm" => GradNorm,
-        "global batch size" | "global_batch_size" | "global-batch-size" | "batch-size" | "batch-size/batch-size" => {
-            GlobalBatch
-        }
-        "consumed samples" | "consumed_samples" | "consumed-samples" => ConsumedSamples,
-        "consumed tokens"
-        | "consumed_tokens"
-        | "consumed-tokens"
-        | "num_input_tokens_seen"
-        | "total_tokens"
-        | "throughput/total_tokens" => ConsumedTokens,
-        "tflops"
-        | "tflops_per_gpu"
-        | "tflops per gpu"
-        | "model_tflops_per_gpu"
-        | "tflop/s/device"
-        | "per_device_tflops" => Flops,
-        // Megatron-LM and NeMo write seconds under these names.
-        "iteration-time" | "iteration-time/iteration-time" | "train_step_timing" | "time_metrics/end_to_end(s)" => {
-            StepTime
-        }
-        "throughput/device/flops_per_sec" | "flops_per_sec_per_device" => {
-            return Some(Measure { metric: Flops, per: 1e12 });
-        }
-        "steps_per_second"
-        | "steps_per_sec"
-        | "steps/s"
-        | "steps/sec"
-        | "it/s"
-        | "iter/s"
-        | "ups"
-        | "throughput/batches_per_sec"
-        | "throughput/device/batches_per_second"
-        | "throughput/device/bps" => StepRate,
-        "speed(iter/s)" => RunStepRate,
-        "speed(s/it)" | "speed(s/iter)" => RunStepTime,
-        "elapsed_s" => Elapsed,
-        "mfu" => Mfu,
-        "tps"
-        | "wps"
-        | "throughput(tps)"
-        | "tokens_per_gpu_per_second"
-        | "tokens per gpu per second (tgs)"
-        | "tokens per gpu (tokens/s/gpu)"
-        | "tokens_per_second_per_gpu"
-        | "tokens_per_sec_per_gpu"
-        | "tokens-per-second-per-gpu"
-        | "tokens/sec/gpu"
-        | "tokens/s/gpu"
-        | "tokens/s/device"
-        | "throughput/device/tokens_per_second"
-        | "throughput/device/tokens_per_sec"
-        | "throughput/device/tps"
-        | "tgs" => TokenRate(Scope::Device),
-        "tokens_per_second"
-        | "tokens_per_sec"
-        | "tokens/sec"
-        | "tokens per second"
-        | "tokens/s"
-        | "step_tokens_per_second"
-        | "throughput/tokens_per_sec"
-        | "throughput (tokens/s)"
-        | "throughput(tokens/s)" => TokenRate(Scope::Job),
-        "samples per second"
-        | "samples_per_second"
-        | "samples_per_sec"
-        | "samples/sec"
-        | "samples/s"
-        | "currsamplespersec"
-        | "throughput/samples_per_sec"
-        | "throughput (samples/s)" => SamplesPerSecond,
-        "number of skipped iterations" | "skipped" => Skipped,
-        "number of nan iterations" => Nan,
-        _ => {
-            let (base, found) = name_and_unit(plain);
-            let (dimension, per) = unit(found?)?;
-            let metric = match (base, dimension) {
-                (base, Dimension::Time) if STEP_TIMES.contains(&base) => StepTime,
-                (
-                    "elapsed time per iteration"
-                    | "elapsed_time_per_iteration"
-                    | "train_step_timing"
-                    | "step_timing"
-                    | "timing"
-                    | "iteration-time",
-                    Dimension::Time,
-                ) => StepTime,
-                ("elapsed" | "elapsed time" | "elapsed_time", Dimension::Time) => Elapsed,
-                ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Flops,
-                ("mfu" | "perf/mfu", Dimension::Share) => Mfu,
-                ("mem-allocated" | "memory_allocated" | "memory/current_allocated_mem", Dimension::Memory) => Allocated,
-                (
-                    "mem-max-allocated"
-                    | "memory/max_active"
-                    | "step_peak_memory_allocated"
-                    | "perf/max_memory_allocated"
-                    | "system/peak gpu memory",
-                    Dimension::Memory,
-                ) => MaxAllocated,
-                ("memory" | "memory/max_reserved" | "perf/max_memory_reserved", Dimension::Memory) => MaxReserved,
-                _ => return None,
-            };
-            return Some(Measure { metric, per });
-        }
-    };
-    Some(Measure::of(metric))
-}
-
 impl Point {
     /// Sets the field that a name means, or keeps the value by its name; false where there is no more room for it.
     pub(super) fn set(&mut self, name: &str, value: f64, limits: &Limits) -> bool {
@@ -359,6 +185,11 @@ impl Point {
     /// Whether the field took the value: it was empty, and the value makes sense in it.
     fn fill(&mut self, measure: Measure, value: f64) -> bool {
         let free = |slot: &mut Option<f64>, value: f64| slot.is_none() && slot.replace(value).is_none();
+        // Of several peaks of one line, such as active and allocated bytes, the largest counts.
+        let raise = |slot: &mut Option<f64>, value: f64| {
+            *slot = Some(slot.map_or(value, |known| known.max(value)));
+            true
+        };
         let count = |slot: &mut Option<u64>| {
             let whole = (0.0..WHOLE).contains(&value) && slot.is_none();
             if whole {
@@ -393,17 +224,12 @@ impl Point {
             Metric::TotalSteps => value > 0.0 && count(&mut self.total_steps),
             Metric::Skipped => count(&mut self.skipped_iterations),
             Metric::Nan => count(&mut self.nan_iterations),
-            Metric::TokenRate(scope) => {
-                let empty = self.token_rate.is_none();
-                if empty {
-                    self.token_rate = Some(TokenRate { tokens_per_s: value, scope });
-                }
-                empty
-            }
+            Metric::TokenRate => free(&mut self.tokens_per_s, value / measure.per),
+            Metric::DeviceTokenRate => free(&mut self.tokens_per_s_per_device, value / measure.per),
             Metric::Allocated => free(&mut self.own_memory().allocated_gib, value / measure.per),
-            Metric::MaxAllocated => free(&mut self.own_memory().max_allocated_gib, value / measure.per),
+            Metric::MaxAllocated => raise(&mut self.own_memory().max_allocated_gib, value / measure.per),
             Metric::Reserved => free(&mut self.own_memory().reserved_gib, value / measure.per),
-            Metric::MaxReserved => free(&mut self.own_memory().max_reserved_gib, value / measure.per),
+            Metric::MaxReserved => raise(&mut self.own_memory().max_reserved_gib, value / measure.per),
             Metric::DeviceMemory => free(&mut self.own_memory().device_gib, value / measure.per),
             // The reader of the line sets the step itself.
             Metric::Step
@@ -416,9 +242,12 @@ impl Point {
         }
     }
 
-    /// Sets the time of a step where there is none.
+    /// Sets the time of a step if there is none, or if a printed time replaces an average. Returns whether it was set.
     pub(super) fn set_step_time(&mut self, seconds: f64, origin: StepTimeOrigin) -> bool {
-        let empty = self.step_time_s.is_none() && seconds.is_finite();
+        let is_average =
+            matches!(self.step_time_origin, None | Some(StepTimeOrigin::ProgressBar | StepTimeOrigin::RunAverage));
+        let is_weaker = is_average && origin == StepTimeOrigin::Log;
+        let empty = (self.step_time_s.is_none() || is_weaker) && seconds.is_finite();
         if empty {
             (self.step_time_s, self.step_time_origin) = (Some(seconds), Some(origin));
         }
@@ -450,7 +279,8 @@ impl Point {
         or(&mut self.consumed_samples, other.consumed_samples);
         or(&mut self.consumed_tokens, other.consumed_tokens);
         or(&mut self.global_batch, other.global_batch);
-        or(&mut self.token_rate, other.token_rate);
+        or(&mut self.tokens_per_s, other.tokens_per_s);
+        or(&mut self.tokens_per_s_per_device, other.tokens_per_s_per_device);
         or(&mut self.samples_per_s, other.samples_per_s);
         or(&mut self.tflops_per_device, other.tflops_per_device);
         or(&mut self.mfu, other.mfu);

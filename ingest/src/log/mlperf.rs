@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::Limits;
 use super::json_lines::{finite, float};
 use super::metric::{Measure, Metric};
-use super::point::{Named, Note, NoteKind, Point, Scope, Source};
+use super::point::{Named, Note, NoteKind, Point, Source};
 use super::reading::{Draft, Reading, Tear};
 use super::report::{Place, Report};
 use super::steps::Mark;
@@ -264,7 +264,7 @@ impl Counting {
         }
         for (name, value) in event.values {
             let own = (name == "throughput").then_some(rate).flatten().map(|rate| match rate {
-                Unit::Tokens => Metric::TokenRate(Scope::Job),
+                Unit::Tokens => Metric::TokenRate,
                 _ => Metric::SamplesPerSecond,
             });
             match own {

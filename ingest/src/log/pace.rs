@@ -1,33 +1,48 @@
-//! Completes points: units that the name of a figure leaves open, and step times that follow from other figures.
+//! Completes points: decides units that the name of a figure leaves open, and derives step times from other figures.
+
+mod doubts;
+
+use doubts::Doubts;
 
 use super::Limits;
 use super::metric::{Measure, Metric, Unclear, unclear};
-use super::point::{Point, Scope, Source, StepTimeOrigin};
+use super::point::{Point, Source, StepTimeOrigin};
 use super::report::Report;
 
 /// Shortest interval, in seconds, that is measured by clocks that show whole seconds.
 const COARSE_INTERVAL_S: f64 = 20.0;
+const UNIT_IS_OPEN: &str = "a step time has no unit, and neither its value nor the clocks show it: it is not used; a table of patterns can \
+                            give the unit";
 /// A step time without a unit that is at most so large is in seconds.
 const MOST_SECONDS: f64 = 10.0;
+/// Shortest step time, in seconds, by a clock of whole seconds that is believed more than a progress bar.
+const LEAST_CLOCK_S: f64 = 3.0;
+/// Longest interval between two points, in seconds: the order of day and month of a date may be unknown, and a month is longer.
+const LONGEST_INTERVAL_S: f64 = 20.0 * 86_400.0;
 /// A step time without a unit that is at least so large is in milliseconds.
 const LEAST_MILLIS: f64 = 1000.0;
 /// Most TFLOP/s of a device; larger figures are no TFLOP/s.
 const MOST_TFLOPS: f64 = 20_000.0;
 /// Shortest time of a training step, in seconds: launching its kernels alone takes longer.
 const SHORTEST_STEP_S: f64 = 1e-4;
-/// By how much two step times may differ and still be one.
-const SAME: f64 = 2.0;
+/// By which factor a step time may differ from a precise clock: pauses lie between steps.
+const NEAR: f64 = 4.0;
+/// By which factor it may differ from a clock of whole seconds.
+const NEAR_COARSE: f64 = 31.0;
 
-/// What earlier points say about the next ones.
+/// State that earlier points leave for the next ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pace {
     before: Option<Before>,
     /// Whether the log prints step times.
     printed: bool,
-    /// How many of the unit of a step time without a unit are a second, once that is clear.
+    /// Units per second of a step time that has no unit, once they are known.
     per_second: Option<f64>,
-    /// Length of the training job that the log prints before its steps.
+    /// Whether a step time without a unit is not used.
+    is_unit_open: bool,
+    /// Size of the job, as lines before the steps print it.
     job: Job,
+    doubts: Doubts,
 }
 
 /// The size of a step, as lines before the first step print it.
@@ -84,15 +99,23 @@ impl Pace {
         self.job = self.job.with(job);
     }
 
+    /// Reports what only all points together show.
+    pub(super) fn finish(&self, report: &mut Report) {
+        if self.is_unit_open && self.per_second.is_none() {
+            report.assume(UNIT_IS_OPEN);
+        }
+        self.doubts.finish(report);
+    }
+
     /// Completes a point to which no line can add.
     pub(super) fn complete(&mut self, point: &mut Point, report: &mut Report, limits: &Limits) {
         let derived = self.derived(point);
-        self.decide_units(point, derived.map(|(seconds, ..)| seconds), report, limits);
+        self.decide_units(point, derived, report, limits);
         self.printed |= point.step_time_origin == Some(StepTimeOrigin::Log);
         if point.step_time_origin != Some(StepTimeOrigin::Log) && !self.printed {
             let best = self.by_tokens(point).or(derived);
             if let Some((seconds, origin, precise)) = best
-                && (precise || point.step_time_s.is_none())
+                && (precise || point.step_time_s.is_none() || is_off(point, seconds))
             {
                 (point.step_time_s, point.step_time_origin) = (Some(seconds), Some(origin));
             }
@@ -127,6 +150,7 @@ impl Pace {
         if point.tflops_per_device.is_some() && report.flop_formula.is_none() {
             report.flop_formula = formula(point).map(str::to_owned);
         }
+        self.doubts.point(point, derived.filter(|(.., precise)| *precise).map(|(seconds, ..)| seconds), report);
         self.before = Some(Before {
             segment: point.segment,
             step: point.step,
@@ -154,44 +178,62 @@ impl Pace {
             let seconds = Some(now - then).filter(|&seconds| seconds > 0.0)?;
             Some((seconds, StepTimeOrigin::Elapsed, now.fract() == 0.0 && then.fract() == 0.0))
         };
-        let (seconds, origin, is_coarse) = by_clock.or_else(by_elapsed)?;
+        let (seconds, origin, is_coarse) =
+            by_clock.or_else(by_elapsed).filter(|&(seconds, ..)| seconds < LONGEST_INTERVAL_S)?;
         Some((seconds / steps as f64, origin, !is_coarse || seconds >= COARSE_INTERVAL_S))
     }
 
+    /// Step time from the rate of tokens, that of the job first.
     fn by_tokens(&self, point: &Point) -> Option<(f64, StepTimeOrigin, bool)> {
-        let rate = point.token_rate.filter(|rate| rate.tokens_per_s > 0.0)?;
         let Job { global_batch, sequence, devices } = self.job;
         let tokens = global_batch? as f64 * sequence? as f64;
-        let devices = match rate.scope {
-            Scope::Job => 1.0,
-            Scope::Device => devices? as f64,
-        };
-        Some((tokens / (rate.tokens_per_s * devices), StepTimeOrigin::TokenRate, true))
+        let of_devices = || Some(point.tokens_per_s_per_device? * devices? as f64);
+        let rate = point.tokens_per_s.or_else(of_devices).filter(|&rate| rate > 0.0)?;
+        Some((tokens / rate, StepTimeOrigin::TokenRate, true))
     }
 
-    /// Decides what figures without units are, where their values or the clocks say it.
-    fn decide_units(&mut self, point: &mut Point, derived_s: Option<f64>, report: &mut Report, limits: &Limits) {
+    /// Decides the unit of figures that have none, by the clocks or by their values.
+    fn decide_units(
+        &mut self,
+        point: &mut Point,
+        derived: Option<(f64, StepTimeOrigin, bool)>,
+        report: &mut Report,
+        limits: &Limits,
+    ) {
+        let has_clock = (point.time_us.is_some() || point.elapsed_s.is_some()) && !point.step_counted;
         let mut at = 0;
         while let Some(other) = point.others.get(at) {
             let (value, decided) = (other.value, unclear(&other.name));
             let measure = match decided {
                 None => None,
                 Some(Unclear::StepTime) => {
-                    self.per_second = self.per_second.or_else(|| per_second(value, derived_s));
-                    if self.per_second.is_none() {
-                        report.assume(
-                            "a step time has no unit, and its value may be seconds or milliseconds: it is not used; a table of \
-                             patterns can give the unit",
-                        );
+                    self.per_second = self.per_second.or_else(|| match derived {
+                        Some((seconds, _, precise)) => per_second_by_clock(value, seconds, precise),
+                        // The next point shows the unit.
+                        None if has_clock => None,
+                        None => per_second_by_value(value),
+                    });
+                    self.is_unit_open |= self.per_second.is_none();
+                    if self.per_second.is_none() && !has_clock {
+                        report.assume(UNIT_IS_OPEN);
                     }
                     self.per_second.map(|per| {
-                        report.assume(if per > 1.0 {
-                            "the step time has no unit; by its value it is in milliseconds"
-                        } else {
-                            "the step time has no unit; by its value it is in seconds"
+                        report.assume(match (has_clock, per) {
+                            (true, 1.0) => "the step time has no unit; by the clocks it is in seconds",
+                            (true, 1e3) => "the step time has no unit; by the clocks it is in milliseconds",
+                            (true, _) => "the step time has no unit; by the clocks it is in microseconds",
+                            (false, 1.0) => "the step time has no unit; by its value it is in seconds",
+                            (false, _) => "the step time has no unit; by its value it is in milliseconds",
                         });
                         Measure { metric: Metric::StepTime, per }
                     })
+                }
+                Some(Unclear::Tokens) => {
+                    report.assume(
+                        "tps and wps are read as tokens per second of one device, as torchtitan prints them; a table of patterns can \
+                         say that they are those of the job",
+                    );
+                    Some(Measure { metric: Metric::DeviceTokenRate, per: 1.0 })
                 }
                 Some(Unclear::Throughput) => {
                     let metric = throughput(point, value);
@@ -225,16 +267,24 @@ impl Pace {
     }
 }
 
-/// The unit of a step time: by the clocks where they are known, else by plausibility. 1 for seconds, 1000 for milliseconds.
-fn per_second(value: f64, derived_s: Option<f64>) -> Option<f64> {
-    if value <= 0.0 {
-        return None;
-    }
-    let is_near = |seconds: f64, derived: f64| (1.0 / SAME..=SAME).contains(&(seconds / derived));
-    if let Some(derived) = derived_s {
-        return [1.0, 1e3].into_iter().find(|per| is_near(value / per, derived));
-    }
-    if value <= MOST_SECONDS { Some(1.0) } else { (value >= LEAST_MILLIS).then_some(1e3) }
+/// Whether the average of a progress bar contradicts the clock. The bar divides by the steps of an earlier start after a resume.
+fn is_off(point: &Point, clock_s: f64) -> bool {
+    let is_bar = point.step_time_origin == Some(StepTimeOrigin::ProgressBar);
+    is_bar
+        && clock_s >= LEAST_CLOCK_S
+        && point.step_time_s.is_some_and(|bar_s| !(0.5..=2.0).contains(&(bar_s / clock_s)))
+}
+
+/// Units per second of a step time, by the time that passed for one step.
+fn per_second_by_clock(value: f64, clock_s: f64, precise: bool) -> Option<f64> {
+    let most = if precise { NEAR } else { NEAR_COARSE };
+    [1.0, 1e3, 1e6].into_iter().find(|per| (1.0 / most..=most).contains(&(value / per / clock_s)))
+}
+
+/// Units per second of a step time without clocks, by plausibility.
+fn per_second_by_value(value: f64) -> Option<f64> {
+    let is_seconds = value > 0.0 && value <= MOST_SECONDS;
+    if is_seconds { Some(1.0) } else { (value >= LEAST_MILLIS).then_some(1e3) }
 }
 
 /// What a throughput without a unit counts, by the other figures of the point.
@@ -242,7 +292,7 @@ fn throughput(point: &Point, value: f64) -> Option<Metric> {
     // Names that Megatron-LM alone gives its scalars.
     const OWN: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
     if matches!(point.source, Source::HuggingFaceDict | Source::TrainerState) {
-        return Some(Metric::TokenRate(Scope::Job));
+        return Some(Metric::TokenRate);
     }
     let is_file = matches!(point.source, Source::Tensorboard | Source::JsonLines | Source::PanelCsv | Source::StepCsv);
     let is_megatron = point.others.iter().any(|other| OWN.iter().any(|own| other.name.starts_with(own)));

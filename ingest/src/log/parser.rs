@@ -1,5 +1,7 @@
 //! Reads a log as it grows.
 
+mod runs;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,12 +49,16 @@ pub(super) struct Reader {
     entry: Option<Arc<str>>,
     /// Time of day of a line that is wrapped.
     wrapped_us: Option<i64>,
-    /// The run of the rows, where they name one.
+    /// The run of the current line, if lines name their runs.
     run: Option<String>,
-    /// Every run that rows named, in the order of their segments.
+    /// Every run that was named, in the order of the segments.
     runs: Vec<String>,
-    /// Runs whose rows stand between those of this one.
+    /// The other runs, which may continue later.
     others: Vec<(String, Steps)>,
+    /// The first process of every run whose rows name processes.
+    processes: BTreeMap<Option<String>, u32>,
+    /// The start of a line that a container runtime wrote in parts, and its stream.
+    part: Option<(String, &'static str, Place)>,
 }
 
 impl Default for LogParser {
@@ -123,22 +129,25 @@ impl LogParser {
 impl Reader {
     /// Completes the last point.
     pub(super) fn finish(&mut self, limits: &Limits) -> (Vec<Point>, Report) {
+        if let Some((line, _, place)) = self.part.take() {
+            self.text(&line, false, place, limits);
+        }
         for (reading, rank, place) in self.mlperf.finish() {
             self.take_decided(reading, rank, place, limits);
         }
-        self.steps.close(limits, &mut self.report);
+        self.steps.finish(limits, &mut self.report);
         let mut points = self.steps.take_done();
         for (_, steps) in &mut self.others {
-            steps.close(limits, &mut self.report);
+            steps.finish(limits, &mut self.report);
             points.append(&mut steps.take_done());
         }
         if self.runs.len() > 1 {
-            self.report.assume(&format!("each run of the rows is a segment: {}", self.runs.join(", ")));
+            self.report.assume(&format!("each run is a segment: {}", self.runs.join(", ")));
         }
         (points, std::mem::take(&mut self.report))
     }
 
-    /// Place of the best name of a step so far, in rows.
+    /// Place of the best name of a step so far in the order of preference.
     pub(super) fn step_name(&self) -> Option<usize> {
         self.step_name
     }
@@ -167,11 +176,33 @@ impl Reader {
             self.wrapped_us = None;
             return;
         }
-        self.text(&plain, invalid, place, limits);
+        self.container_line(&plain, invalid, place, limits);
+    }
+
+    /// Joins the parts of a line that a container runtime has cut.
+    fn container_line(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
+        let Some(docker::RuntimeLine { stream, is_part, text }) = docker::runtime_line(plain) else {
+            return self.text(plain, invalid, place, limits);
+        };
+        let (line, place) = match self.part.take_if(|(_, of, _)| *of == stream) {
+            Some((line, _, place)) => (line + text, place),
+            None => (plain.to_owned(), place),
+        };
+        if line.len() > limits.line_bytes {
+            self.report.lines += 1;
+            return self.report.skip("the line is longer than is read", place);
+        }
+        if !is_part {
+            return self.text(&line, invalid, place, limits);
+        }
+        if let Some((line, _, place)) = self.part.replace((line, stream, place)) {
+            self.text(&line, invalid, place, limits);
+        }
     }
 
     fn text(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
         self.report.lines += 1;
+        let (run, plain) = docker::pod(plain);
         if STARTS.iter().any(|start| plain.contains(start)) {
             self.steps.started();
         }
@@ -181,6 +212,9 @@ impl Reader {
         if pieces.len() == 1 {
             match self.read(text, rank, entry.as_deref(), limits) {
                 Some(reading) => {
+                    if let Some(run) = run {
+                        self.turn_to(&run, place, limits);
+                    }
                     if invalid && !matches!(reading, Reading::Torn(_)) {
                         self.report.repair("bytes that are not UTF-8 were replaced", place);
                     }
@@ -263,7 +297,7 @@ impl Reader {
         if has("{\"") {
             return json_lines::step(text, self.step_name, limits);
         }
-        if has("s/it") || has("it/s") {
+        if has("s/it") || has("it/s") || has("global_step=") {
             return progress_bar::step(text, limits).or_else(|| progress_bar::bar(text).map(Reading::Bar));
         }
         if has("Effective Tera Flops") {
@@ -310,12 +344,18 @@ impl Reader {
                 self.steps.take(*point, mark, rank, limits, &mut self.report);
                 return;
             }
-            Reading::Row { reading, rank: name, run } => {
+            Reading::Row { reading, step_name, run, process, note } => {
                 if let Some(run) = run {
                     self.turn_to(&run, place, limits);
                 }
-                self.step_name = Some(self.step_name.map_or(name, |known| known.min(name)));
-                return self.take(*reading, rank, place, text, limits);
+                if let Some(note) = note {
+                    self.report.assume(&note);
+                }
+                self.step_name = Some(self.step_name.map_or(step_name, |known| known.min(step_name)));
+                if self.is_of_other_process(&reading, process, place) {
+                    return;
+                }
+                return self.take(*reading, rank.or(process), place, text, limits);
             }
             Reading::Listed { reading, name, flops } => {
                 if !report.tables.iter().any(|known| **known == *name) {
@@ -416,7 +456,7 @@ impl Reader {
             if epoch.zip(last).is_some_and(|(epoch, last)| epoch < last) {
                 self.restart(limits);
             }
-            if self.progress.number(&mut point, epoch) {
+            if self.progress.number(&mut point, epoch, &mut self.report) {
                 mark = Mark::Named;
                 if let Some(epoch) = epoch.filter(|_| self.epochs.len() < limits.ranks) {
                     self.epochs.insert(rank, epoch);
@@ -424,39 +464,6 @@ impl Reader {
             }
         }
         self.take(Reading::Step { point, mark, left_out }, rank, place, "", limits);
-    }
-
-    /// Turns to the run that a row names: rows of several runs may be mixed, each with steps of its own.
-    fn turn_to(&mut self, run: &str, place: Place, limits: &Limits) {
-        if self.run.as_deref() == Some(run) {
-            return;
-        }
-        let known = self.others.iter().position(|(name, _)| name == run);
-        let Some(before) = self.run.take() else {
-            self.runs.push(run.to_owned());
-            self.run = Some(run.to_owned());
-            return;
-        };
-        let mut steps = match known {
-            Some(known) => {
-                let (_, mut steps) = self.others.swap_remove(known);
-                steps.go_on_after(&mut self.steps);
-                steps
-            }
-            None if self.others.len() < limits.ranks => {
-                self.runs.push(run.to_owned());
-                self.steps.beside()
-            }
-            None => {
-                self.report
-                    .problem("there are more runs than are told apart; the row is read as of the run before", place);
-                self.run = Some(before);
-                return;
-            }
-        };
-        self.run = Some(run.to_owned());
-        std::mem::swap(&mut self.steps, &mut steps);
-        self.others.push((before, steps));
     }
 
     /// The training starts again.

@@ -101,25 +101,6 @@ impl Source {
     }
 }
 
-/// Whose tokens a throughput counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// All devices together.
-    Job,
-    /// One device.
-    Device,
-}
-
-/// Tokens per second, of one device or of all.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TokenRate {
-    /// Tokens per second.
-    pub tokens_per_s: f64,
-    /// Whose.
-    pub scope: Scope,
-}
-
 /// A number by the name that the log gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Named {
@@ -265,9 +246,12 @@ pub struct Point {
     /// Samples of one step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_batch: Option<u64>,
-    /// Tokens per second.
+    /// Tokens per second of all devices together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_rate: Option<TokenRate>,
+    pub tokens_per_s: Option<f64>,
+    /// Tokens per second of one device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_s_per_device: Option<f64>,
     /// Samples per second of all devices together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_per_s: Option<f64>,
@@ -326,7 +310,8 @@ impl Default for Point {
             consumed_samples: None,
             consumed_tokens: None,
             global_batch: None,
-            token_rate: None,
+            tokens_per_s: None,
+            tokens_per_s_per_device: None,
             samples_per_s: None,
             tflops_per_device: None,
             mfu: None,

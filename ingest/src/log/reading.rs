@@ -1,5 +1,6 @@
 //! What a line was read as.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Limits;
@@ -42,14 +43,18 @@ pub(super) enum Reading {
     Note(Note),
     /// A line of a step that is not whole.
     Torn(Tear),
-    /// A row of JSON or CSV, and the place of the name of its step in the order of preference.
+    /// A row of JSON or CSV.
     Row {
-        /// What it holds.
+        /// Its content.
         reading: Box<Reading>,
-        /// The place.
-        rank: usize,
+        /// The place of the name of its step in the order of preference.
+        step_name: usize,
         /// The run that it names.
         run: Option<String>,
+        /// The rank that it names.
+        process: Option<u32>,
+        /// A choice that was made in reading it.
+        note: Option<Cow<'static, str>>,
     },
     /// A line that a table describes.
     Listed {

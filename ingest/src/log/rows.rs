@@ -172,6 +172,7 @@ pub(super) fn complete(points: &mut [Point], report: &mut Report, limits: &Limit
     for point in points {
         pace.complete(point, report, limits);
     }
+    pace.finish(report);
 }
 
 /// Whether a column says whose it is.
@@ -181,7 +182,8 @@ fn is_of_a_run(name: &str) -> bool {
 
 /// Run and metric of a column; the extremes beside a value are left out.
 fn column(name: &str) -> Option<(String, String)> {
-    let (run, metric) = name.split_once(" - ")?;
+    // Names of runs may contain the separator; names of metrics hardly do.
+    let (run, metric) = name.rsplit_once(" - ")?;
     let extreme = metric.ends_with("__MIN") || metric.ends_with("__MAX");
     (!extreme).then(|| (run.chars().take(200).collect(), metric.to_owned()))
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::json_lines::finite;
 use super::utf16::Decoder;
-use super::{Limits, LogError, rows, step_csv, tensorboard};
+use super::{Limits, LogError, listed, rows, step_csv, tensorboard};
 use crate::gzip;
 
 /// What a file holds.
@@ -23,8 +23,10 @@ pub(super) enum Content {
     PanelCsv,
     /// One scalar of TensorBoard.
     ScalarCsv,
-    /// A table with a column of steps.
-    StepCsv,
+    /// A table with a column of steps, and its delimiter.
+    StepCsv(u8),
+    /// JSON lines of a document that holds a list of rows.
+    Listed(String),
     /// A metric file of MLflow: time, value and step.
     MlflowMetric,
     /// An event file of TensorBoard.
@@ -90,11 +92,15 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     let first = head.trim_start().lines().next().unwrap_or_default().trim_end();
     if first.starts_with(['{', '[']) && !first.contains("] ") {
         let row = serde_json::from_str::<Value>(&finite(first)).ok();
+        let is_array = first.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
+        if let Some(lines) = row.as_ref().and_then(listed::lines).filter(|_| head.trim().lines().count() == 1) {
+            return Ok(Content::Listed(lines));
+        }
         let row = row.as_ref().and_then(Value::as_object);
         if row.is_some_and(|row| !row.contains_key("log_history") && !rows::are_curves(row)) {
             return Ok(Content::JsonLines);
         }
-        if row.is_some() {
+        if row.is_some() || is_array {
             return document(body, limits);
         }
         if head.contains("\"log_history\"") || head.contains("\"step_interval\"") || matches!(first, "{" | "[") {
@@ -104,12 +110,11 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     if first == "Wall time,Step,Value" {
         return Ok(Content::ScalarCsv);
     }
-    let columns = first.strip_prefix("\"Step\",").or_else(|| first.strip_prefix("Step,"));
-    if columns.is_some_and(|columns| columns.contains(" - ")) {
+    if step_csv::is_panel(first) {
         return Ok(Content::PanelCsv);
     }
-    if step_csv::is_header(first) {
-        return Ok(Content::StepCsv);
+    if let Some(delimiter) = step_csv::delimiter(first) {
+        return Ok(Content::StepCsv(delimiter));
     }
     if step_csv::is_mlflow_metric(&head) {
         return Ok(Content::MlflowMetric);
@@ -126,6 +131,6 @@ fn document(body: &[u8], limits: &Limits) -> Result<Content, LogError> {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str(&finite(&text)).map_err(|error| LogError::Json { detail: error.to_string() })? {
         Value::Object(object) if rows::are_curves(&object) => Ok(Content::Curves(object)),
-        document => Ok(Content::TrainerState(document)),
+        document => Ok(listed::lines(&document).map_or_else(|| Content::TrainerState(document), Content::Listed)),
     }
 }

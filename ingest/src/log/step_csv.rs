@@ -1,10 +1,14 @@
-//! CSV with a column of steps: Lightning's `metrics.csv`, `run.history().to_csv()` of Weights & Biases, exports of MLflow; and
-//! MLflow's metric files.
+//! Tables with a column of steps: Lightning's `metrics.csv`, `run.history().to_csv()` of Weights & Biases, exports of MLflow, tables
+//! of notebooks; and MLflow's metric files.
+
+mod notation;
 
 use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
+
+use notation::Notation;
 
 use super::json_lines::{micros, row_of, step_name};
 use super::parser::Reader;
@@ -19,12 +23,25 @@ use super::{Limits, Log, LogError};
 /// Names of the columns of MLflow's long form, where each row is one value of one metric.
 const METRICS: [&str; 3] = ["metric", "key", "metric_name"];
 
-/// Whether a line is the header of a table with a column of steps.
-pub(super) fn is_header(line: &str) -> bool {
-    let mut cells = line.split(',').map(cell_name);
-    let is_name = |cell: &String| !cell.contains(['{', '[', '=', '|']) && number(cell).is_none();
-    line.contains(',') && cells.clone().all(|cell| is_name(&cell)) && cells.any(|cell| step_name(&cell).is_some())
+/// Returns the delimiter of a line that is the header of a table with a column of steps.
+pub(super) fn delimiter(line: &str) -> Option<u8> {
+    let is_name = |cell: &str| !cell.contains(['{', '[', '=', '|']) && number(cell).is_none();
+    [b',', b'\t', b';'].into_iter().find(|&delimiter| {
+        let cells: Vec<String> = line.split(char::from(delimiter)).map(cell_name).collect();
+        cells.len() > 1 && cells.iter().all(|cell| is_name(cell)) && cells.iter().any(|cell| step_name(cell).is_some())
+    })
 }
+
+/// Whether a line is the header of a panel of Weights & Biases: a column of steps, then columns of runs.
+pub(super) fn is_panel(line: &str) -> bool {
+    let mut cells = line.split(',').map(cell_name);
+    let has_steps = cells.next().is_some_and(|cell| step_name(&cell).is_some());
+    let runs = cells.filter(|cell| cell.contains(" - ")).count();
+    has_steps && runs > 0
+}
+
+/// Cells by which the notation of numbers is decided.
+const NOTATION_ROWS: usize = 1000;
 
 /// The name of a column without quotes; a capital at its beginning means nothing.
 fn cell_name(cell: &str) -> String {
@@ -79,14 +96,20 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
 ///
 /// # Errors
 /// The header is not text.
-pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
-    let mut rows = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log, LogError> {
+    let table = || ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(bytes);
+    let head: Vec<StringRecord> = table().into_records().skip(1).take(NOTATION_ROWS).filter_map(Result::ok).collect();
+    let (notation, note) = Notation::of(head.iter().flatten());
+    let mut rows = table();
     let mut header = StringRecord::new();
     if !rows.read_record(&mut header).map_err(|_| LogError::Shape { found: "a table that is not UTF-8" })? {
         return Err(LogError::Empty);
     }
     let names: Vec<String> = header.iter().take(limits.values).map(cell_name).collect();
     let mut reader = Reader::default();
+    if let Some(note) = note {
+        reader.report.assume(&note);
+    }
     if header.len() > names.len() {
         reader.report.assume(&format!("columns behind the first {} are not read", limits.values));
     }
@@ -111,7 +134,8 @@ pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         if let Some((metric, value)) = metric {
             let cell = |name: &str| place_of(name).and_then(|at| record.get(at));
             let run = cell("run_id").or_else(|| cell("run")).or_else(|| cell("Run")).unwrap_or_default();
-            let found = record.get(metric).zip(record.get(value).and_then(number)).zip(cell("step").and_then(number));
+            let figure = |cell: &str| number(&notation.plain(cell));
+            let found = record.get(metric).zip(record.get(value).and_then(figure)).zip(cell("step").and_then(figure));
             let Some(((metric, value), step)) = found.filter(|(_, step)| (0.0..9e15).contains(step)) else {
                 reader.report.skip("a row has no step, no metric or no value", place);
                 continue;
@@ -125,7 +149,8 @@ pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             }
             continue;
         }
-        let row: Map<String, Value> = cells.map(|(name, cell)| (name.clone(), Value::from(cell.trim()))).collect();
+        let row: Map<String, Value> =
+            cells.map(|(name, cell)| (name.clone(), Value::from(notation.plain(cell)))).collect();
         match row_of(&row, reader.step_name(), Source::StepCsv, limits) {
             Some(reading) => reader.take(reading, None, place, "", limits),
             None => reader.report.skip("a row has no step", place),

@@ -1,8 +1,8 @@
-//! Lines of one step come together in one point.
+//! Merges the lines of one step into one point.
 //!
 //! A point stays open until a later step begins, because timers, memory, validation and lines of other programs follow
-//! the line that names the step. Which line ranks print first differs from step to step, so that the first of any rank
-//! opens the point and the others are merged into it.
+//! the line that names the step. The order of ranks differs from step to step, so the first line of any rank opens the
+//! point and the others are merged into it.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,13 @@ use super::report::{Place, Report};
 
 /// Between two lines of one step that are of different starts, in microseconds.
 const RESTART_US: i64 = 30_000_000;
-/// By how much the times of one step differ between ranks, at most.
+/// Largest relative difference of the times of one step between ranks.
 const RANKS_DIFFER: f64 = 0.02;
+/// By how many microseconds the lines of ranks may be out of order.
+const OUT_OF_ORDER_US: i64 = 1_000_000;
+/// Restarts from which on their number is a doubt, and points per restart that are few.
+const MANY_RESTARTS: u32 = 3;
+const FEW_POINTS: u64 = 3;
 
 /// Which step a reading is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,13 @@ pub(super) enum Mark {
     /// The next one, because the log does not number them.
     Counted,
 }
+
+/// The note of a log whose steps and times go back together.
+pub(super) const EARLIER: &str = "the times of day go back where the steps go back: the log may hold the lines of several ranks or jobs one \
+                                  after another; each part is a segment";
+/// The note of a log with hardly more points than restarts.
+pub(super) const MIXED: &str = "the steps go back every few points: lines of several jobs, or rows without an order, may be mixed; \
+                                upload each job alone, with its steps in order";
 
 /// Points so far.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +76,12 @@ impl Steps {
     /// The points that are complete, which are handed over once.
     pub(super) fn take_done(&mut self) -> Vec<Point> {
         std::mem::take(&mut self.done)
+    }
+
+    /// Completes the open point and reports what only all points together show.
+    pub(super) fn finish(&mut self, limits: &Limits, report: &mut Report) {
+        self.close(limits, report);
+        self.pace.finish(report);
     }
 
     /// Completes the open point.
@@ -117,6 +135,9 @@ impl Steps {
         self.last_segment += 1;
         self.segment = self.last_segment;
         report.restarts += 1;
+        if report.restarts >= MANY_RESTARTS && report.points < FEW_POINTS * u64::from(report.restarts) {
+            report.assume(MIXED);
+        }
         self.last.clear();
         self.recent.clear();
         self.counted.clear();
@@ -160,15 +181,30 @@ impl Steps {
         let key = (source, rank.filter(|_| self.last.len() < limits.ranks));
         let open = self.open.as_ref().map(|open| open.step);
         let is_new_start = std::mem::take(&mut self.started) || self.is_timed_otherwise(&point);
+        let is_earlier = self.is_earlier(&point);
         let went_back = match (self.last.get(&key), self.recent.get(&source)) {
             // Steps that are counted here go on after a start; those that the log names may go on, or be repeated.
             (Some(&last), _) => step < last || (is_new_start && mark == Mark::Named),
-            // Another rank's lines may lag by a step or so; further back, it is another start of the job.
-            (None, Some(recent)) => open.is_some_and(|open| step < open) && !recent.contains(&step),
+            // Another rank's lines may lag by a step or so, or all follow those of the first. Further back, and at a later time, it is
+            // another start of the job.
+            (None, Some(recent)) => {
+                let is_back = open.is_some_and(|open| step < open) && !recent.contains(&step);
+                let is_clocked = is_back && point.time_us.is_some();
+                if is_back && rank.is_some() && !is_clocked {
+                    report.assume(
+                        "lines of another rank begin at an earlier step: they are read as a restart, but may repeat the steps of the rank \
+                         before",
+                    );
+                }
+                is_back && !(is_earlier && rank.is_some())
+            }
             (None, None) => false,
         };
         if went_back {
             self.restart(limits, report);
+            if is_earlier {
+                report.assume(EARLIER);
+            }
         }
         let known = self.last.insert(key, step) == Some(step) && !went_back;
         let recent = self.recent.entry(source).or_insert([step; 2]);
@@ -204,8 +240,14 @@ impl Steps {
         }
     }
 
-    /// Whether a line repeats the open step after a start of the program: much later, or, where the lines have no time of day, with another
-    /// step time. Ranks that print the same step do so within seconds, and their times differ by little.
+    /// Whether a line is of an earlier time of day than the open step.
+    fn is_earlier(&self, point: &Point) -> bool {
+        let times = self.open.as_ref().and_then(|open| open.time_us).zip(point.time_us);
+        times.is_some_and(|(before, now)| before.saturating_sub(now) > OUT_OF_ORDER_US)
+    }
+
+    /// Whether a line repeats the open step after a start of the program: it is much later or, in a log without times of day, has another
+    /// step time. Ranks print the same step within seconds, and their times differ by little.
     fn is_timed_otherwise(&self, point: &Point) -> bool {
         let Some(open) = self.open.as_ref().filter(|open| open.step == point.step && open.source == point.source)
         else {

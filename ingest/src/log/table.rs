@@ -11,11 +11,12 @@ use regex::bytes::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use super::Limits;
+use super::clock::time_us;
 use super::metric::{Measure, Metric};
 use super::point::{Point, Source};
 use super::reading::{Draft, Reading};
 use super::steps::Mark;
-use super::text::{number, number_with_commas, time_us};
+use super::text::{number, number_with_commas};
 
 /// Largest table, in bytes.
 const MOST_BYTES: usize = 64 << 10;

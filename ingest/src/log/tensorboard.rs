@@ -25,7 +25,10 @@ const HEAD: usize = 12;
 const TAIL: usize = 4;
 /// Group of the scalars of DeepSpeed, whose steps count samples.
 const SAMPLES: &str = "Train/Samples/";
-/// Most names of scalars that are told apart.
+/// The note of a file whose steps are epochs.
+const EPOCHS: &str =
+    "the scalars are numbered by epochs: the points stand at epochs, not steps, and have no step times";
+/// Most names of scalars that are stored.
 const MOST_TAGS: usize = 10_000;
 
 /// Whether the bytes start like an event file: a short record whose length has the right checksum.
@@ -111,6 +114,7 @@ impl EventParser {
             self.scalars.report.assume("the last record is cut and was not read");
         }
         self.scalars.close(&self.limits);
+        self.scalars.pace.finish(&mut self.scalars.report);
         (self.scalars.done, self.scalars.report)
     }
 
@@ -162,7 +166,15 @@ struct Scalars {
     segment: u32,
     /// Last step by name.
     last: BTreeMap<String, u64>,
+    /// Whether a scalar is numbered by steps.
+    is_by_steps: bool,
     report: Report,
+}
+
+/// Whether a scalar is numbered by epochs: `epoch/train_loss`, `epoch_loss` of Keras.
+fn is_by_epochs(tag: &str) -> bool {
+    let first = tag.split('/').next().unwrap_or(tag);
+    matches!(first, "epoch" | "epochs" | "per_epoch") && first.len() < tag.len() || tag.starts_with("epoch_")
 }
 
 impl Scalars {
@@ -189,6 +201,21 @@ impl Scalars {
             if tag.ends_with(" vs samples") || tag.ends_with("_vs_samples") {
                 self.report.problem("scalars over samples say what those over steps say", place);
                 continue;
+            }
+            // Keras and others number figures of an epoch by epochs.
+            let by_epochs = is_by_epochs(tag);
+            if by_epochs && self.is_by_steps {
+                self.report.problem("scalars over epochs are left out beside those over steps", place);
+                continue;
+            }
+            if by_epochs {
+                self.report.assume(EPOCHS);
+            } else if !std::mem::replace(&mut self.is_by_steps, true)
+                && self.report.assumptions.iter().any(|note| note == EPOCHS)
+            {
+                self.open = None;
+                self.last.clear();
+                self.report.problem("scalars over epochs are left out beside those over steps", place);
             }
             // DeepSpeed numbers its scalars by samples.
             let by_samples = tag.strip_prefix(SAMPLES);
@@ -219,6 +246,7 @@ impl Scalars {
                 time_us,
                 ..Point::default()
             });
+            open.step_counted |= by_epochs;
             if by_samples.is_some() {
                 (open.step_counted, open.consumed_samples) = (true, Some(step));
             }

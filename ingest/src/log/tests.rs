@@ -1,8 +1,10 @@
 //! Lines as trainers print them, and lines that nobody meant to print.
 
+mod doubts;
 mod hugging_face;
 mod left_out;
 mod more_trainers;
+mod order;
 mod properties;
 mod rows;
 mod starts;
@@ -203,13 +205,13 @@ fn torchtitan() {
         "[titan] 2025-03-01 10:20:30,250 - root - INFO - \u{1b}[31mstep: 20  \u{1b}[38;2;180;60;0mloss: 11.83506  \u{1b}[39mgrad_norm:  9.6669  memory: 48.87GiB(51.44%)  tps: 4,376  tflops: 253.41  mfu: 25.62%\u{1b}[39m\n[titan] validate step: 20  loss: 11.5  memory: 40.00GiB(42.00%)  tps: 9,000\n",
     );
     assert_eq!((point.step, point.loss, point.grad_norm), (20, Some(11.83506), Some(9.6669)));
-    assert_eq!(point.token_rate, Some(TokenRate { tokens_per_s: 4376.0, scope: Scope::Device }));
+    assert_eq!(point.tokens_per_s_per_device, Some(4376.0));
     assert_eq!((point.tflops_per_device, point.mfu), (Some(253.41), Some(0.2562)));
     assert_eq!(point.memory[0].max_reserved_gib, Some(48.87));
     assert_eq!(point.time_us, Some(1_740_824_430_250_000));
     assert_eq!((point.notes[0].kind, point.notes[0].values[0].value), (NoteKind::Validation, 11.5));
     let old = one("step:  1  loss: 12.2580  memory:  7.29GiB(8.00%)  wps: 5,000  mfu: 9.99%");
-    assert_eq!(old.token_rate.map(|rate| rate.tokens_per_s), Some(5000.0));
+    assert_eq!(old.tokens_per_s_per_device, Some(5000.0));
 }
 
 /// DeepSpeed names a step in two lines, here beside Megatron's.

@@ -2,9 +2,6 @@
 
 use std::borrow::Cow;
 
-use jiff::civil::DateTime;
-use jiff::tz::Offset;
-
 /// Removes colours and cursor movements: ESC, `[`, parameters, one letter.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
@@ -65,38 +62,6 @@ fn tag(line: &str) -> Option<(Option<u32>, &str)> {
     (!name.is_empty() && number.parse::<u32>().is_ok()).then_some((None, rest))
 }
 
-/// The last time of day in a text, in microseconds since 1970: `2024-05-06 07:08:09`, with `T`, and with a fraction
-/// behind a point or comma.
-pub(super) fn time_us(text: &str) -> Option<i64> {
-    const FORM: &[u8] = b"0000-00-00 00:00:00";
-    let bytes = text.as_bytes();
-    let matches = |window: &[u8]| {
-        window.iter().zip(FORM).all(|(&byte, &form)| match form {
-            b'0' => byte.is_ascii_digit(),
-            b' ' => matches!(byte, b' ' | b'T' | b','),
-            form => byte == form,
-        })
-    };
-    let at = (0..bytes.len().checked_sub(FORM.len() - 1)?).rev().find(|&at| matches(&bytes[at..at + FORM.len()]))?;
-    let whole = &bytes[at..at + FORM.len()];
-    let part =
-        |from: usize, to: usize| whole[from..to].iter().fold(0_i16, |sum, byte| sum * 10 + i16::from(byte - b'0'));
-    let small = |from: usize| part(from, from + 2) as i8;
-    let after = &bytes[at + FORM.len()..];
-    let mut micros = 0_i32;
-    if matches!(after.first(), Some(b'.' | b',')) {
-        let digits = after[1..].iter().take_while(|byte| byte.is_ascii_digit());
-        let mut unit = 100_000;
-        for digit in digits.take(6) {
-            micros += i32::from(digit - b'0') * unit;
-            unit /= 10;
-        }
-    }
-    let (hour, minute, second) = (small(11), small(14), small(17));
-    let civil = DateTime::new(part(0, 4), small(5), small(8), hour, minute, second, micros * 1000).ok()?;
-    Offset::UTC.to_timestamp(civil).ok().map(jiff::Timestamp::as_microsecond)
-}
-
 /// A number as trainers print it; NaN and infinities are numbers here.
 pub(super) fn number(text: &str) -> Option<f64> {
     let text = text.trim();
@@ -144,16 +109,6 @@ mod tests {
         ] {
             assert_eq!(without_rank(line), (rank, rest), "{line}");
         }
-    }
-
-    /// 2023-11-07T01:55:23Z is 1,699,322,123 s after 1970 (`date -u -d ... +%s`).
-    #[test]
-    fn times_of_day() {
-        assert_eq!(time_us("[2023-11-07 01:55:23,711] [INFO]"), Some(1_699_322_123_711_000));
-        assert_eq!(time_us("x 2023-11-07T01:55:23.5Z"), Some(1_699_322_123_500_000));
-        assert_eq!(time_us("[2023-11-07 01:55:23]"), Some(1_699_322_123_000_000));
-        assert_eq!(time_us("[2023-13-07 01:55:23]"), None);
-        assert_eq!(time_us("2023"), None);
     }
 
     #[test]

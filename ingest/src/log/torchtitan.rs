@@ -3,11 +3,13 @@
 //! tps (of older versions wps) counts the tokens of one device. No step time is printed.
 
 use super::Limits;
+use super::clock::time_us;
+use super::metric::{Measure, Metric, measure};
 use super::pace::Job;
 use super::point::{Memory, Named, Note, NoteKind, Point, Source};
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, leading_digits, number, number_with_commas, time_us};
+use super::text::{clip, leading_digits, number, number_with_commas};
 
 /// A line of a step, or of validation.
 pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
@@ -88,5 +90,6 @@ fn take(draft: &mut Draft, name: &str, value: &str, rank: Option<u32>, limits: &
         Some(percent) => (format!("{name} (%)"), number(percent)),
         None => (name.to_owned(), number_with_commas(value)),
     };
-    value.map(|value| draft.set(&name, value, limits)).is_some()
+    let own = matches!(&*name, "tps" | "wps").then_some(Measure { metric: Metric::DeviceTokenRate, per: 1.0 });
+    value.map(|value| draft.set_as(own.or_else(|| measure(&name)), &name, value, limits)).is_some()
 }

@@ -196,12 +196,16 @@ impl LoggedJob {
             .filter(|(samples, _)| is_positive(*samples))
     }
 
-    /// Devices of the job, whole, where the log states them or prints both rates of tokens.
-    fn devices(&self) -> Option<f64> {
+    /// Devices of the job as a whole number, if the log states them or prints both rates of tokens. Rates have three digits, so a ratio
+    /// near the planned number is that number.
+    fn devices(&self, planned: f64) -> Option<f64> {
         let ratio = || Some(self.tokens_per_s? / self.tokens_per_s_per_device?);
         let devices = self.devices.or_else(ratio).filter(|devices| is_positive(*devices))?;
-        let whole = devices.round().max(1.0);
-        ((devices / whole - 1.0).abs() <= DEVICES_TOLERANCE).then_some(whole)
+        let is_near = |whole: f64| (devices / whole - 1.0).abs() <= DEVICES_TOLERANCE;
+        if self.devices.is_none() && is_near(planned) {
+            return Some(planned);
+        }
+        Some(devices.round().max(1.0)).filter(|whole| is_near(*whole))
     }
 
     /// Tokens of a step; a rate of one device counts for `devices` of them. Without a rate, samples of the stated sequence length.
@@ -215,7 +219,7 @@ impl LoggedJob {
 
 /// Compares the job of a log with that of a plan.
 pub fn compare_jobs(log: &LoggedJob, plan: &PlannedJob) -> JobComparison {
-    let devices = log.devices();
+    let devices = log.devices(plan.devices);
     let counted = devices.unwrap_or(plan.devices);
     let samples = check_samples(log, plan);
     let tokens = check_tokens(log, plan, devices);

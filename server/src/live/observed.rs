@@ -14,7 +14,7 @@
 //! Nothing is derived over a restart, and nothing from figures that do not grow.
 
 use api::run::{LogReport, PhaseTime, RunPoint, StepTimeOrigin};
-use ingest::log::{Memory, Point, Report, Scope, Source, Timer};
+use ingest::log::{Memory, Point, Report, Source, Timer};
 
 /// What the point before says to the next one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,7 +40,6 @@ impl Observed {
             let seconds = point.step_time_s.filter(|&step| step > 0.0)? * steps as f64;
             Some(grown as f64 / seconds)
         };
-        let rate = |scope| point.token_rate.filter(|rate| rate.scope == scope).map(|rate| rate.tokens_per_s);
         let by_batch = || Some(point.global_batch? as f64 / point.step_time_s.filter(|&step| step > 0.0)?);
         RunPoint {
             row,
@@ -49,8 +48,8 @@ impl Observed {
             time_ms: point.time_us.map(|time| time.div_euclid(1000)),
             step_s: point.step_time_s,
             step_s_origin: point.step_time_origin.and_then(origin),
-            tokens_per_s: rate(Scope::Job).or_else(|| per_s(point.consumed_tokens, |last| last.tokens)),
-            tokens_per_s_per_device: rate(Scope::Device),
+            tokens_per_s: point.tokens_per_s.or_else(|| per_s(point.consumed_tokens, |last| last.tokens)),
+            tokens_per_s_per_device: point.tokens_per_s_per_device,
             samples_per_s: point
                 .samples_per_s
                 .or_else(|| per_s(point.consumed_samples, |last| last.samples))
@@ -166,7 +165,7 @@ pub(super) fn report(report: &Report) -> LogReport {
 
 #[cfg(test)]
 mod tests {
-    use ingest::log::{RankTime, TokenRate};
+    use ingest::log::RankTime;
 
     use super::*;
 
@@ -196,8 +195,7 @@ mod tests {
         assert_eq!((told.tokens_per_s, told.samples_per_s), (Some(2_097_152.0), Some(1024.0)));
         assert_eq!(observed.interval_s(&second), Some(4.0));
         // What the log says itself goes before; after a restart nothing is derived.
-        let rate = Some(TokenRate { tokens_per_s: 7.0, scope: Scope::Job });
-        assert_eq!(observed.point(2, &Point { token_rate: rate, ..second.clone() }).tokens_per_s, Some(7.0));
+        assert_eq!(observed.point(2, &Point { tokens_per_s: Some(7.0), ..second.clone() }).tokens_per_s, Some(7.0));
         assert_eq!(observed.point(2, &Point { segment: 1, ..second.clone() }).tokens_per_s, None);
         assert_eq!(observed.interval_s(&Point { segment: 1, ..second }), None);
     }

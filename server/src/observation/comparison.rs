@@ -26,6 +26,9 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
     if setups(held, segment).len() > 1 {
         notes.push("Parts of the run state different jobs: choose a part to compare it alone.".to_owned());
     }
+    if segment.is_none() {
+        notes.extend(parts_note(&sifted));
+    }
     let formula = job.formulas.first().copied();
     let (mut phases, of_phases) = residuals_of(held, &kept, &held.planned);
     notes.extend(of_phases);
@@ -54,6 +57,21 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
         phases,
         notes,
     }
+}
+
+/// Relative difference of the medians of two parts from which on one median for both says little.
+const PARTS_DIFFER: f64 = 0.10;
+
+/// A note if the parts of a run have different step times, so that the median over all of them may be that of no part.
+fn parts_note(sifted: &Sifted) -> Option<String> {
+    let medians = sifted.segments.iter().filter_map(|part| part.median_s);
+    let (least, most) = medians.fold((f64::INFINITY, 0.0_f64), |(least, most), s| (least.min(s), most.max(s)));
+    (most > least * (1.0 + PARTS_DIFFER)).then(|| {
+        format!(
+            "Parts of the run have different step times: their medians range from {least:.3} s to {most:.3} s. The figures are medians over \
+             all parts: choose a part to compare it alone."
+        )
+    })
 }
 
 /// The formula behind the TFLOP/s of a log, in words.

@@ -86,7 +86,7 @@ fn ms_swift_and_llama_factory() {
         (factory.loss, factory.tflops_per_device, factory.time_us),
         (Some(1.25), None, Some(1_714_558_830_000_000))
     );
-    assert_eq!(factory.token_rate, Some(TokenRate { tokens_per_s: 1234.5, scope: Scope::Job }));
+    assert_eq!(factory.tokens_per_s, Some(1234.5));
 }
 
 /// 25,600 rows were mapped before the training: its bar numbers nothing. With the length of the training, epochs do.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn rate(point: &Point) -> Option<f64> {
-    point.token_rate.map(|rate| rate.tokens_per_s)
+    point.tokens_per_s.or(point.tokens_per_s_per_device)
 }
 
 /// Steps and step times of the first and last point, and the rate of tokens of the first.
@@ -143,4 +143,39 @@ fn lines_that_collectors_wrap() {
     // A row of figures with a field of that name.
     let point = &read("{\"line\":\"train.py:30\",\"step\":5,\"loss\":2.1,\"step_time_ms\":900}\n").points[0];
     assert_eq!((point.step, point.loss, point.step_time_s), (5, Some(2.1), Some(0.9)));
+}
+
+/// Layouts of trainers that print other parts of the line, or none of a bar's rate.
+#[test]
+fn other_layouts_of_known_trainers() {
+    for (text, expected) in [
+        (
+            "Epoch 0: :   1%|▏         | 10/1000 [00:30<49:30, v_num=3, reduced_train_loss=9.5, global_step=9.000, train_step_timing in s=3.010]\n",
+            (10, Some(3.01), Some(9.5)),
+        ),
+        (
+            "2026-03-05 00:00:01.123\tnode3:0\tolmo_core.train:105\tINFO\t[step=10/739328,epoch=1,eta=3 days, 2:11:00]\n    optim/LR (group 0)=0.0003000\n    \
+             train/CE loss=9.500\n    throughput/device/BPS=0.2500\n    throughput/device/TPS=10,234\n",
+            (10, Some(4.0), Some(9.5)),
+        ),
+        (
+            "2026/03/05 00:00:10 - mmengine - INFO - Epoch(train)  [2][  50/ 150]  base_lr: 1.0e-04 lr: 1.0e-04  eta: 2:34:56  time: 0.7100  data_time: 0.0123  memory: 15123  loss: 9.5000\n",
+            (200, Some(0.71), Some(9.5)),
+        ),
+        (
+            "Train: 1 [  50/1251 (  4%)]  Loss: 9.5 (9.6)  Time: 0.412s, 2485.44/s  (0.500s, 2048.00/s)  LR: 1.000e-03  Data: 0.011 (0.031)\n",
+            (1301, Some(0.412), Some(9.5)),
+        ),
+        (
+            "Training Epoch: 1/3, step 8/388 completed (loss: 9.5):   2%|▏        | 9/388 [00:45<31:00,  4.97s/it]\n",
+            (8, Some(4.97), Some(9.5)),
+        ),
+        (
+            "INFO:levanter.callbacks:Progress on:train 10it/10.0kit rate:1.25it/s remaining:2:00:00 elapsed:00:00:10 postfix:loss:9.500\n",
+            (10, Some(0.8), Some(9.5)),
+        ),
+    ] {
+        let point = one(text);
+        assert_eq!((point.step, point.step_time_s, point.loss), expected, "{text}");
+    }
 }

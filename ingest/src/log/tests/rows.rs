@@ -40,7 +40,7 @@ fn llama_factory_and_ms_swift() {
     assert_eq!(seen(text), [(10, None, None, Some(1.25)), (20, Some(4.0), Some(StepTimeOrigin::Elapsed), Some(1.0))]);
     let point = &read(text).points[0];
     assert_eq!((point.total_steps, point.consumed_tokens, point.tflops_per_device), (Some(100), Some(61725), None));
-    assert_eq!(point.token_rate, Some(TokenRate { tokens_per_s: 1234.5, scope: Scope::Job }));
+    assert_eq!(point.tokens_per_s, Some(1234.5));
     let swift = "{\"loss\": 1.5, \"learning_rate\": 1e-05, \"memory(GiB)\": 30.25, \"train_speed(iter/s)\": 0.125, \"epoch\": 0.1, \"global_step/max_steps\": \"12/94\", \"percentage\": \"12.77%\", \"elapsed_time\": \"1m 36s\"}\n";
     assert_eq!(seen(swift), [(12, Some(8.0), Some(StepTimeOrigin::RunAverage), Some(1.5))]);
     let point = one(swift);
@@ -67,7 +67,7 @@ fn units_that_names_leave_open() {
     assert_eq!(read(clocks).points[1].step_time_s, Some(0.46));
     let named = one("{\"step\": 1, \"step_time_ms\": 450.0, \"throughput (tokens/s)\": 1000.0, \"mfu\": 41.5}\n");
     assert_eq!((named.step_time_s, named.mfu), (Some(0.45), Some(0.415)));
-    assert_eq!(named.token_rate.map(|rate| rate.tokens_per_s), Some(1000.0));
+    assert_eq!(named.tokens_per_s, Some(1000.0));
     // Megatron-LM's own scalars.
     assert_eq!(one("{\"step\": 1, \"loss-scale\": 1.0, \"throughput\": 412.5}\n").tflops_per_device, Some(412.5));
 }
@@ -155,10 +155,7 @@ fn mlperf_counts_tokens() {
         points.iter().map(|point| (point.step, point.consumed_tokens)).collect::<Vec<_>>(),
         [(385, Some(1_211_105_280)), (770, Some(2_422_210_560))]
     );
-    assert_eq!(
-        (points[0].token_rate, points[0].samples_per_s),
-        (Some(TokenRate { tokens_per_s: 5_154_997.0, scope: Scope::Job }), None)
-    );
+    assert_eq!((points[0].tokens_per_s, points[0].samples_per_s), (Some(5_154_997.0), None));
     // Without batch and sequence the steps are counted.
     let alone = read(&text.lines().skip(2).flat_map(|line| [line, "\n"]).collect::<String>());
     assert_eq!(

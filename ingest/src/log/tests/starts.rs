@@ -98,11 +98,7 @@ fn mixed_runs_of_a_table_are_segments() {
     let log = read(csv);
     assert_eq!(losses(&log), expected);
     assert_eq!((log.report.restarts, log.report.repeated, log.report.points), (0, 0, 5));
-    assert!(
-        log.report.assumptions.iter().any(|told| told == "each run of the rows is a segment: a, b"),
-        "{:?}",
-        log.report
-    );
+    assert!(log.report.assumptions.iter().any(|told| told == "each run is a segment: a, b"), "{:?}", log.report);
     assert_eq!(losses(&read(&csv.replace("run,", "run_name,"))), expected);
     let json: String = csv
         .lines()

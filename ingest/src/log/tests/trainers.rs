@@ -7,8 +7,9 @@ fn seen(text: &str) -> Vec<(u64, Option<f64>, Option<f64>)> {
     read(text).points.iter().map(|point| (point.step, point.step_time_s, point.loss)).collect()
 }
 
-fn rate(point: &Point) -> Option<(f64, Scope)> {
-    point.token_rate.map(|rate| (rate.tokens_per_s, rate.scope))
+/// Tokens per second of the job and of one device.
+fn rate(point: &Point) -> (Option<f64>, Option<f64>) {
+    (point.tokens_per_s, point.tokens_per_s_per_device)
 }
 
 /// AMD's Megatron prints the value of the step and the average.
@@ -19,7 +20,7 @@ fn primus() {
     );
     assert_eq!((point.step, point.total_steps, point.step_time_s), (10, Some(50), Some(2701.3 / 1e3)));
     assert_eq!((point.loss, point.tflops_per_device, point.global_batch), (Some(11.89), Some(578.7), Some(32)));
-    assert_eq!(rate(&point), Some((12131.1, Scope::Device)));
+    assert_eq!(rate(&point), (None, Some(12131.1)));
     assert_eq!(other(&point, "elapsed time per iteration (ms) average"), Some(2712.7));
     // 150.21 x 10^9 bytes.
     assert_eq!(point.memory[0].device_gib.map(|gib| (gib * 100.0).round()), Some(13989.0));
@@ -45,7 +46,10 @@ fn nanotron() {
     assert_eq!((point.step, point.total_steps, point.step_time_s), (10, Some(100), Some(6.05)));
     assert_eq!((point.loss, point.tflops_per_device, point.grad_norm), (Some(8.57), Some(160.0), Some(2.9)));
     assert_eq!((point.consumed_tokens, point.global_batch), (Some(10_500_000), Some(1020)));
-    assert_eq!((rate(point), other(point, "hardware_tflops_per_gpu")), (Some((173_000.0, Scope::Job)), Some(165.0)));
+    assert_eq!(
+        (rate(point), other(point, "hardware_tflops_per_gpu")),
+        ((Some(173_000.0), Some(21_700.0)), Some(165.0))
+    );
     assert_eq!(point.memory[0].max_reserved_gib.map(|gib| (gib * 100.0).round()), Some(1201.0));
     assert!(log.report.flop_formula.as_deref().is_some_and(|formula| formula.starts_with("nanotron")));
     assert_eq!(log.report.tables, ["nanotron"]);
@@ -57,7 +61,7 @@ fn maxtext() {
                 completed step: 1, seconds: 2.345, TFLOP/s/device: 119.7, Tokens/s/device: 3493.4, total_weights: 65536, loss: 10.268\n";
     assert_eq!(seen(text), [(0, Some(22.5), Some(10.87)), (1, Some(2.345), Some(10.268))]);
     let point = &read(text).points[1];
-    assert_eq!((point.tflops_per_device, rate(point)), (Some(119.7), Some((3493.4, Scope::Device))));
+    assert_eq!((point.tflops_per_device, rate(point)), (Some(119.7), (None, Some(3493.4))));
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn olmo() {
     );
     let point = &points[0];
     assert_eq!((point.step_time_s, point.total_steps, point.grad_norm), (Some(8.0), Some(739_328), Some(12.34)));
-    assert_eq!((point.consumed_tokens, rate(point)), (Some(41_943_040), Some((12345.0, Scope::Device))));
+    assert_eq!((point.consumed_tokens, rate(point)), (Some(41_943_040), (None, Some(12345.0))));
     assert_eq!(other(point, "train/Perplexity"), Some(62944.0));
 }
 
@@ -87,7 +91,7 @@ fn composer() {
         [(10, Some(8.1234)), (11, Some(8.0))]
     );
     assert_eq!((points[0].step_time_s, points[0].total_steps), (Some(2.0), Some(100)));
-    assert_eq!(rate(&points[0]), Some((16384.0, Scope::Device)));
+    assert_eq!(rate(&points[0]), (None, Some(16384.0)));
 }
 
 /// The time of an iteration is of one microbatch, so that it is no step time.
@@ -109,7 +113,7 @@ fn fairseq() {
         (point.step, point.step_time_s, point.loss, point.global_batch),
         (100, Some(0.8), Some(12.345), Some(256))
     );
-    assert_eq!((rate(&point), point.learning_rate), (Some((12345.6, Scope::Job)), Some(1.25e-5)));
+    assert_eq!((rate(&point), point.learning_rate), ((Some(12345.6), None), Some(1.25e-5)));
     assert_eq!(point.time_us, Some(1_672_568_430_000_000));
     let json = "2023-01-01 10:20:30 | INFO | train_inner | {\"epoch\": 1, \"update\": 0.081, \"loss\": \"12.3\", \"ups\": \"1.25\", \"num_updates\": \"100\", \"lr\": \"1e-05\"}\n";
     assert_eq!(seen(json), [(100, Some(0.8), Some(12.3))]);
@@ -120,7 +124,7 @@ fn torchtune() {
     let text = "Step 1 | loss:1.5 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:12.25\nStep 2 | loss:1.25 lr:2e-05\n";
     assert_eq!(seen(text), [(1, None, Some(1.5)), (2, None, Some(1.25))]);
     let point = &read(text).points[0];
-    assert_eq!((rate(point), point.memory[0].max_allocated_gib), (Some((1234.5, Scope::Device)), Some(12.25)));
+    assert_eq!((rate(point), point.memory[0].max_allocated_gib), ((None, Some(1234.5)), Some(12.25)));
 }
 
 #[test]
@@ -128,7 +132,7 @@ fn verl() {
     let text = "(TaskRunner pid=1234) step:1 - global_seqlen/min:12345.000 - actor/pg_loss:-0.010 - actor/grad_norm:0.5 - actor/lr:1e-06 - timing_s/step:123.4 - perf/throughput:567.8 - perf/max_memory_allocated_gb:45.5\n";
     let point = one(text);
     assert_eq!((point.step, point.step_time_s, point.loss, point.grad_norm), (1, Some(123.4), Some(-0.01), Some(0.5)));
-    assert_eq!((rate(&point), point.memory[0].max_allocated_gib), (Some((567.8, Scope::Device)), Some(45.5)));
+    assert_eq!((rate(&point), point.memory[0].max_allocated_gib), ((None, Some(567.8)), Some(45.5)));
 }
 
 #[test]

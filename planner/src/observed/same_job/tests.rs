@@ -256,6 +256,11 @@ fn devices_come_from_both_rates_of_tokens() {
     let odd = corrected(&scenario(&question()), &[Correction::Devices { devices: 20 }]);
     assert_eq!((odd.cluster.nodes, odd.cluster.devices_per_node), (4, 5));
     assert_eq!((odd.layout.tensor, odd.layout.pipeline), (None, None));
+    // Rates of three digits: 3.94 million and 7,700 tokens/s are 511.7 devices, which is the planned 512.
+    let many = PlannedJob { devices: 512.0, ..plan() };
+    let rounded = LoggedJob { tokens_per_s: Some(3.94e6), tokens_per_s_per_device: Some(7_700.0), ..wide };
+    let check = &compare_jobs(&rounded, &many).checks[2];
+    assert_eq!((check.agreement, check.measured), (Agreement::Same, Some(512.0)));
     // A ratio that is no whole number of devices says nothing.
     let blurred = LoggedJob { tokens_per_s_per_device: Some(48_000.0), ..wide };
     assert_eq!(agreements(&blurred, &plan())[2], Agreement::NotChecked);

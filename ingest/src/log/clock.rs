@@ -1,0 +1,113 @@
+//! Times of day in lines of text.
+
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// Year first, as most programs write it; `/` may stand between the numbers of the date.
+const YEAR_FIRST: &[u8] = b"0000-00-00 00:00:00";
+/// Year last: `05/29/2024 16:22:01` and `29/05/2024 16:22:01`.
+const YEAR_LAST: &[u8] = b"00/00/0000 00:00:00";
+
+/// Returns the last time of day in a text, in microseconds since 1970: `2024-05-06 07:08:09` with a blank, comma or `T`,
+/// `05/06/2024 07:08:09 PM`, or seconds or milliseconds since 1970 as the first word. A fraction may follow behind a point or comma.
+pub(super) fn time_us(text: &str) -> Option<i64> {
+    year_first(text).or_else(|| year_last(text)).or_else(|| since_1970(text))
+}
+
+/// Where a form matches last: zeros are digits.
+fn find(text: &[u8], form: &[u8]) -> Option<usize> {
+    let matches = |window: &[u8]| {
+        window.iter().zip(form).all(|(&byte, &form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'-' => matches!(byte, b'-' | b'/'),
+            b' ' => matches!(byte, b' ' | b'T' | b','),
+            form => byte == form,
+        })
+    };
+    (0..=text.len().checked_sub(form.len())?).rev().find(|&at| matches(&text[at..at + form.len()]))
+}
+
+fn year_first(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let at = find(bytes, YEAR_FIRST)?;
+    let (whole, after) = bytes[at..].split_at(YEAR_FIRST.len());
+    instant((digits(&whole[..4]), digits(&whole[5..7]), digits(&whole[8..10])), &whole[11..], after)
+}
+
+/// The month is the first number, unless it is above 12.
+fn year_last(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let at = find(bytes, YEAR_LAST)?;
+    let (whole, after) = bytes[at..].split_at(YEAR_LAST.len());
+    let (first, second) = (digits(&whole[..2]), digits(&whole[3..5]));
+    let (month, day) = if first > 12 { (second, first) } else { (first, second) };
+    instant((digits(&whole[6..10]), month, day), &whole[11..], after)
+}
+
+fn since_1970(text: &str) -> Option<i64> {
+    let word = text.split_whitespace().next()?.trim_matches(['[', ']', ':', ',']);
+    let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
+    if !word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        || !fraction.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    let count: i64 = whole.parse().ok()?;
+    match whole.len() {
+        10 => count.checked_mul(1_000_000)?.checked_add(i64::from(micros(fraction.as_bytes()))),
+        13 => count.checked_mul(1000),
+        _ => None,
+    }
+}
+
+/// Year, month and day, the bytes of `00:00:00`, and what follows.
+fn instant((year, month, day): (i16, i16, i16), clock: &[u8], after: &[u8]) -> Option<i64> {
+    let fraction = after.strip_prefix(b".").or_else(|| after.strip_prefix(b",")).unwrap_or_default();
+    let half = after.strip_prefix(b" ").and_then(|after| after.get(..2));
+    let hour = match (digits(&clock[..2]), half) {
+        (12, Some(b"AM")) => 0,
+        (hour @ 1..=11, Some(b"PM")) => hour + 12,
+        (hour, _) => hour,
+    };
+    let small = |number: i16| i8::try_from(number).ok();
+    let (month, day, hour) = (small(month)?, small(day)?, small(hour)?);
+    let (minute, second) = (small(digits(&clock[3..5]))?, small(digits(&clock[6..8]))?);
+    let civil = DateTime::new(year, month, day, hour, minute, second, micros(fraction) * 1000).ok()?;
+    Offset::UTC.to_timestamp(civil).ok().map(jiff::Timestamp::as_microsecond)
+}
+
+/// The number of so few digits that it fits.
+fn digits(bytes: &[u8]) -> i16 {
+    bytes.iter().fold(0, |sum, byte| sum * 10 + i16::from(byte - b'0'))
+}
+
+/// The microseconds of the digits of a fraction.
+fn micros(fraction: &[u8]) -> i32 {
+    let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).take(6);
+    digits.fold((0, 100_000), |(sum, unit), digit| (sum + i32::from(digit - b'0') * unit, unit / 10)).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2023-11-07T01:55:23Z is 1,699,322,123 s after 1970 (`date -u -d ... +%s`).
+    #[test]
+    fn times_of_day() {
+        assert_eq!(time_us("[2023-11-07 01:55:23,711] [INFO]"), Some(1_699_322_123_711_000));
+        assert_eq!(time_us("x 2023-11-07T01:55:23.5Z"), Some(1_699_322_123_500_000));
+        assert_eq!(time_us("[2023-11-07 01:55:23]"), Some(1_699_322_123_000_000));
+        assert_eq!(time_us("[2023-13-07 01:55:23]"), None);
+        assert_eq!(time_us("2023"), None);
+        assert_eq!(time_us("2023/11/07 01:55:23 - mmengine - INFO"), Some(1_699_322_123_000_000));
+        assert_eq!(time_us("11/07/2023 01:55:23 - INFO"), Some(1_699_322_123_000_000));
+        assert_eq!(time_us("11/07/2023 12:55:23 AM"), Some(1_699_318_523_000_000));
+        assert_eq!(time_us("11/07/2023 01:55:23 PM"), Some(1_699_365_323_000_000));
+        assert_eq!(time_us("31/12/2023 00:00:00.5"), Some(1_703_980_800_500_000));
+        assert_eq!(
+            (time_us("1699322123.25 root"), time_us("1699322123250 x")),
+            (Some(1_699_322_123_250_000), Some(1_699_322_123_250_000))
+        );
+        assert_eq!((time_us("169932 x"), time_us("16993x2123 y")), (None, None));
+    }
+}

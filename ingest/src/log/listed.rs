@@ -1,0 +1,63 @@
+//! JSON documents that hold rows or log entries in a list: an array of objects, `{"events": [..]}` of CloudWatch, lists of columns
+//! `{"step": [..], "loss": [..]}`.
+
+use serde_json::{Map, Value};
+
+use super::json_lines::{instant, step_name};
+
+/// Names of the time of an entry of a log collector.
+const TIMES: [&str; 3] = ["timestamp", "time", "receiveTimestamp"];
+
+/// Returns the rows of a document as JSON lines, the oldest first; `None` if the document has no such list.
+pub(super) fn lines(document: &Value) -> Option<String> {
+    let rows = match document {
+        Value::Array(rows) => objects(rows)?,
+        // A single row, or a file with a reader of its own.
+        Value::Object(members)
+            if members.contains_key("log_history")
+                || members.iter().any(|(name, value)| step_name(name).is_some() && !value.is_array()) =>
+        {
+            return None;
+        }
+        Value::Object(members) => {
+            let mut lists = members.values().filter_map(Value::as_array).filter_map(|list| objects(list));
+            match (lists.next(), lists.next()) {
+                (Some(rows), None) => rows,
+                (Some(_), Some(_)) => return None,
+                (None, _) => return columns(members),
+            }
+        }
+        _ => return None,
+    };
+    let times: Vec<i64> =
+        rows.iter().filter_map(|row| TIMES.iter().find_map(|name| row.get(*name)).and_then(instant)).collect();
+    // Cloud consoles export the newest entry first.
+    let is_newest_first =
+        times.len() == rows.len() && times.first() > times.last() && times.is_sorted_by(|a, b| a >= b);
+    let mut lines: Vec<String> = rows.iter().filter_map(|row| serde_json::to_string(row).ok()).collect();
+    if is_newest_first {
+        lines.reverse();
+    }
+    Some(lines.join("\n"))
+}
+
+/// The elements of a list if all of them are objects.
+fn objects(list: &[Value]) -> Option<Vec<&Map<String, Value>>> {
+    (!list.is_empty()).then(|| list.iter().map(Value::as_object).collect::<Option<Vec<_>>>()).flatten()
+}
+
+/// Rows of columns of one length, one of which is that of the steps.
+fn columns(members: &Map<String, Value>) -> Option<String> {
+    let (_, steps) = members.iter().find(|(name, column)| step_name(name).is_some() && column.is_array())?;
+    let length = steps.as_array()?.len();
+    let columns: Vec<(&String, &Vec<Value>)> = members
+        .iter()
+        .filter_map(|(name, column)| Some((name, column.as_array()?)))
+        .filter(|(_, column)| column.len() == length)
+        .collect();
+    let row = |at: usize| -> Option<String> {
+        let cells = columns.iter().filter_map(|(name, column)| Some(((*name).clone(), column.get(at)?.clone())));
+        serde_json::to_string(&cells.collect::<Map<String, Value>>()).ok()
+    };
+    Some((0..length).filter_map(row).collect::<Vec<_>>().join("\n"))
+}

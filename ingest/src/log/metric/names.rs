@@ -1,0 +1,261 @@
+//! Names that trainers give their figures, and the metric of each.
+
+use super::{Measure, Metric};
+use crate::log::quantity::{Dimension, name_and_unit, unit};
+
+/// A metric whose name has no unit, and whose value does not show the unit either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::log) enum Unclear {
+    /// A rate of tokens, samples or operations.
+    Throughput,
+    /// A rate of tokens, of one device or of the job.
+    Tokens,
+    /// A time in seconds, milliseconds or microseconds.
+    StepTime,
+}
+
+/// Returns the metric of a name that leaves its unit open.
+pub(in crate::log) fn unclear(name: &str) -> Option<Unclear> {
+    let lower = name.to_ascii_lowercase();
+    match plain(&lower) {
+        "throughput" => Some(Unclear::Throughput),
+        "tps" | "wps" => Some(Unclear::Tokens),
+        base if STEP_TIMES.contains(&base) => Some(Unclear::StepTime),
+        _ => None,
+    }
+}
+
+/// Names of step times; a unit may follow.
+const STEP_TIMES: [&str; 13] = [
+    "step_duration",
+    "step duration",
+    "step_time",
+    "step time",
+    "step-time",
+    "iter_time",
+    "iter time",
+    "iteration_time",
+    "iteration time",
+    "time_per_step",
+    "time per step",
+    "time_per_iteration",
+    "batch_time",
+];
+
+/// Groups that TensorBoard, Weights & Biases and trainers put in front of a name.
+const GROUPS: [&str; 9] =
+    ["train/", "train_", "training/", "perf/", "performance/", "speed/", "timing/", "metrics/", "stats/"];
+
+/// The name without its groups, of which there are two at most.
+fn plain(lower: &str) -> &str {
+    let without = |name| GROUPS.iter().find_map(|group| str::strip_prefix(name, group)).unwrap_or(name);
+    without(without(lower))
+}
+
+/// Returns the metric that a name means, in upper or lower case.
+pub(in crate::log) fn measure(name: &str) -> Option<Measure> {
+    let lower = name.to_ascii_lowercase();
+    let plain = plain(&lower);
+    by_name(plain)
+        .map(Measure::of)
+        .or_else(|| {
+            (plain == "throughput/device/flops_per_sec" || plain == "flops_per_sec_per_device").then_some(FLOPS)
+        })
+        .or_else(|| by_words(plain))
+        .or_else(|| by_unit(plain))
+}
+
+/// Operations per second of one device without a prefix.
+const FLOPS: Measure = Measure { metric: Metric::Flops, per: 1e12 };
+
+/// The metric of a known name.
+fn by_name(plain: &str) -> Option<Metric> {
+    use Metric::{
+        ConsumedSamples, ConsumedTokens, DeviceTokenRate, Elapsed, GlobalBatch, GradNorm, LearningRate, Loss, Mfu, Nan,
+        RunStepRate, RunStepTime, SamplesPerSecond, Skipped, StepRate, StepTime,
+    };
+    Some(match plain {
+        "loss"
+        | "lm loss"
+        | "lm-loss"
+        | "lm_loss"
+        | "reduced_train_loss"
+        | "training_loss"
+        | "training loss"
+        | "train loss"
+        | "reduced_loss"
+        | "crossentropyloss"
+        | "ce loss"
+        | "loss_step"
+        | "loss/train"
+        | "loss/train/total"
+        | "loss_metrics/global_avg_loss"
+        | "lm-loss-training/lm loss" => Loss,
+        "learning rate"
+        | "learning_rate"
+        | "learning-rate"
+        | "lr"
+        | "optim/lr"
+        | "optim/lr (group 0)"
+        | "learning-rate/learning-rate" => LearningRate,
+        "grad norm"
+        | "grad_norm"
+        | "grad-norm"
+        | "gradient_norm"
+        | "gnorm"
+        | "grad-norm/grad-norm"
+        | "optim/total_grad_norm"
+        | "optim/total grad norm" => GradNorm,
+        "global batch size" | "global_batch_size" | "global-batch-size" | "batch-size" | "batch-size/batch-size" => {
+            GlobalBatch
+        }
+        "consumed samples" | "consumed_samples" | "consumed-samples" => ConsumedSamples,
+        "consumed tokens"
+        | "consumed_tokens"
+        | "consumed-tokens"
+        | "num_input_tokens_seen"
+        | "total_tokens"
+        | "throughput/total_tokens" => ConsumedTokens,
+        // Megatron-LM, NeMo and verl write seconds under these names.
+        "iteration-time"
+        | "iteration-time/iteration-time"
+        | "train_step_timing"
+        | "step_timing"
+        | "timing_s/step"
+        | "time_metrics/end_to_end(s)"
+        | "s/it"
+        | "s/iter"
+        | "s/step"
+        | "sec/it"
+        | "sec/iter"
+        | "sec/step"
+        | "sec_per_step"
+        | "seconds_per_step"
+        | "sec_per_iter" => StepTime,
+        "steps_per_second"
+        | "steps_per_sec"
+        | "steps/s"
+        | "steps/sec"
+        | "it/s"
+        | "iter/s"
+        | "ups"
+        | "throughput/batches_per_sec"
+        | "throughput/device/batches_per_second"
+        | "throughput/device/bps" => StepRate,
+        "speed(iter/s)" => RunStepRate,
+        "speed(s/it)" | "speed(s/iter)" => RunStepTime,
+        "elapsed_s" => Elapsed,
+        "mfu" => Mfu,
+        "throughput(tps)"
+        | "tokens per gpu per second (tgs)"
+        | "tokens per gpu (tokens/s/gpu)"
+        | "throughput/device/tps"
+        | "tgs" => DeviceTokenRate,
+        "currsamplespersec" => SamplesPerSecond,
+        "number of skipped iterations" | "skipped" => Skipped,
+        "number of nan iterations" => Nan,
+        _ => return None,
+    })
+}
+
+/// The metric of a rate, by the words of its name in any notation: `tokens/s/gpu`, `samples_per_sec`, `TFLOPs per GPU`. A further word,
+/// such as `eval`, makes it another figure.
+fn by_words(plain: &str) -> Option<Measure> {
+    let is_filler = |word: &str| matches!(word, "" | "per" | "throughput" | "step" | "model");
+    let words: Vec<&str> = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_filler(word)).collect();
+    let is_device = |word: &&&str| matches!(**word, "gpu" | "device" | "npu" | "tpu" | "chip");
+    let devices = words.iter().filter(is_device).count();
+    let rest: Vec<&str> = words.iter().filter(|word| !is_device(word)).copied().collect();
+    let (metric, per) = match (&rest[..], devices) {
+        (["tflops" | "tflop"] | ["tflops" | "tflop", "s" | "sec" | "second"], _) => (Metric::Flops, 1.0),
+        ([count, "s" | "sec" | "second"], 0 | 1) => match (*count, devices) {
+            ("tokens" | "token" | "tok" | "toks", 0) => (Metric::TokenRate, 1.0),
+            ("tokens" | "token" | "tok" | "toks", _) => (Metric::DeviceTokenRate, 1.0),
+            ("ktokens" | "ktok" | "ktoks", 0) => (Metric::TokenRate, 1e-3),
+            ("ktokens" | "ktok" | "ktoks", _) => (Metric::DeviceTokenRate, 1e-3),
+            ("samples" | "sample", 0) => (Metric::SamplesPerSecond, 1.0),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(Measure { metric, per })
+}
+
+/// The metric of a name that ends with a unit.
+fn by_unit(plain: &str) -> Option<Measure> {
+    let (base, found) = name_and_unit(plain);
+    let (dimension, per) = unit(found?)?;
+    let metric = match (base, dimension) {
+        (base, Dimension::Time) if STEP_TIMES.contains(&base) => Metric::StepTime,
+        (
+            "elapsed time per iteration"
+            | "elapsed_time_per_iteration"
+            | "train_step_timing"
+            | "step_timing"
+            | "timing"
+            | "iteration-time",
+            Dimension::Time,
+        ) => Metric::StepTime,
+        ("elapsed" | "elapsed time" | "elapsed_time", Dimension::Time) => Metric::Elapsed,
+        ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Metric::Flops,
+        ("mfu" | "perf/mfu", Dimension::Share) => Metric::Mfu,
+        (base, Dimension::Memory) => memory(base)?,
+        _ => return None,
+    };
+    Some(Measure { metric, per })
+}
+
+/// The metric of a name of memory, by its words: `mem-max-allocated`, `memory/device_reserved`, `step_peak_memory_active`.
+fn memory(base: &str) -> Option<Metric> {
+    let words: Vec<&str> = base.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    if has(&["cpu", "host", "total", "free", "available", "usage", "delta", "eval", "val"]) {
+        return None;
+    }
+    let is_peak = has(&["max", "peak"]);
+    // ms-swift prints the most reserved memory as `memory`.
+    Some(if matches!(words[..], ["memory"]) {
+        Metric::MaxReserved
+    } else if has(&["reserved", "cached"]) {
+        if is_peak { Metric::MaxReserved } else { Metric::Reserved }
+    } else if has(&["allocated", "alloc", "active"]) {
+        if is_peak { Metric::MaxAllocated } else { Metric::Allocated }
+    } else if is_peak && has(&["memory", "mem"]) {
+        Metric::MaxAllocated
+    } else {
+        return None;
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_in_every_notation() {
+        for (name, metric) in [
+            ("tokens/s/gpu", Some(Metric::DeviceTokenRate)),
+            ("tok/s/gpu", Some(Metric::DeviceTokenRate)),
+            ("tokens_per_gpu_per_second", Some(Metric::DeviceTokenRate)),
+            ("throughput/device/tokens_per_sec", Some(Metric::DeviceTokenRate)),
+            ("perf/tokens_per_sec", Some(Metric::TokenRate)),
+            ("Throughput (tokens/s)", Some(Metric::TokenRate)),
+            ("samples-per-second", Some(Metric::SamplesPerSecond)),
+            ("TFLOPs/s/GPU", Some(Metric::Flops)),
+            ("model_tflops_per_gpu", Some(Metric::Flops)),
+            ("perf/step_time_ms", Some(Metric::StepTime)),
+            ("memory/max_active (GiB)", Some(Metric::MaxAllocated)),
+            ("memory/device_reserved (GiB)", Some(Metric::Reserved)),
+            ("mem-reserved-bytes", Some(Metric::Reserved)),
+            ("cpu_memory_allocated_gb", None),
+            ("eval/tokens_per_second", None),
+            ("rollout/tokens_per_second", None),
+            ("hardware_tflops_per_gpu", None),
+            ("tokens_per_step", None),
+            ("samples/s/gpu", None),
+        ] {
+            assert_eq!(measure(name).map(|measure| measure.metric), metric, "{name}");
+        }
+        assert_eq!(measure("throughput (ktok/s)").map(|measure| measure.per), Some(1e-3));
+    }
+}

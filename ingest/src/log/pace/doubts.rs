@@ -1,0 +1,147 @@
+//! Doubts about a log that show over several points: clocks that contradict the printed step times, and names that may be a figure
+//! of which no point has one.
+
+use std::collections::BTreeSet;
+
+use crate::log::point::{Point, StepTimeOrigin};
+use crate::log::report::Report;
+
+/// By which factor the clocks may differ from the step times: evaluation and checkpoints take time between steps.
+const AGREE: f64 = 2.0;
+/// Points that are compared before the clocks count as evidence.
+const LEAST_COMPARED: u32 = 4;
+/// Most names that are stored and listed.
+const MOST_NAMES: usize = 50;
+const MOST_LISTED: usize = 5;
+/// Words of names that are of other data or of other parts of a step.
+const OTHER_DATA: [&str; 18] = [
+    "val",
+    "eval",
+    "test",
+    "valid",
+    "data",
+    "load",
+    "remaining",
+    "eta",
+    "total",
+    "wall",
+    "stamp",
+    "gen",
+    "ratio",
+    "scale",
+    "runtime",
+    "aux",
+    "balanc",
+    "elapsed",
+];
+
+/// Kinds of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Loss,
+    StepTime,
+    TokenRate,
+    Flops,
+    Memory,
+}
+
+/// Every kind, with its title and the words of names that may mean it.
+const KINDS: [(Kind, &str, &[&str]); 5] = [
+    (Kind::Loss, "loss", &["loss"]),
+    (Kind::StepTime, "step time", &["time", "duration", "latency", "it/s", "s/it"]),
+    (Kind::TokenRate, "rate of tokens", &["tok/s", "toks/s", "tokens/s", "tokens_per_s", "tok_per_s", "tokenspersec"]),
+    (Kind::Flops, "TFLOP/s", &["flops", "flop/s"]),
+    (Kind::Memory, "memory", &["mem_", "_mem", "memory", "mem-", "vram"]),
+];
+
+impl Kind {
+    fn is_in(self, point: &Point) -> bool {
+        match self {
+            Self::Loss => point.loss.is_some(),
+            Self::StepTime => point.step_time_origin == Some(StepTimeOrigin::Log),
+            Self::TokenRate => point.tokens_per_s.or(point.tokens_per_s_per_device).is_some(),
+            Self::Flops => point.tflops_per_device.or(point.mfu).is_some(),
+            Self::Memory => !point.memory.is_empty(),
+        }
+    }
+}
+
+/// Evidence from the points so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Doubts {
+    points: u64,
+    /// Whether a point has a step time, and whether the log numbers its steps.
+    has_times: bool,
+    is_numbered: bool,
+    seen: [bool; KINDS.len()],
+    /// Names without a field.
+    names: BTreeSet<String>,
+    compared: u32,
+    contradicted: u32,
+    /// Segment, samples and tokens of the last point that counts them.
+    consumed: Option<(u32, Option<u64>, Option<u64>)>,
+}
+
+impl Doubts {
+    /// Takes a point that is complete. `clock_s` is the time that passed for one step, where clocks show it precisely.
+    pub(super) fn point(&mut self, point: &Point, clock_s: Option<f64>, report: &mut Report) {
+        self.points += 1;
+        self.has_times |= point.step_time_s.is_some();
+        self.is_numbered |= !point.step_counted;
+        for ((kind, ..), seen) in KINDS.iter().zip(&mut self.seen) {
+            *seen |= kind.is_in(point);
+        }
+        for other in &point.others {
+            if self.names.len() < MOST_NAMES && !self.names.contains(&other.name) {
+                self.names.insert(other.name.clone());
+            }
+        }
+        let now = (point.segment, point.consumed_samples, point.consumed_tokens);
+        if let Some((segment, samples, tokens)) = self.consumed {
+            let falls =
+                |before: Option<u64>, now: Option<u64>| before.zip(now).is_some_and(|(before, now)| now < before);
+            if segment == now.0 && (falls(samples, now.1) || falls(tokens, now.2)) {
+                report.assume(
+                    "the consumed samples or tokens fall while the steps rise: the log may hold the lines of several jobs one after another",
+                );
+            }
+        }
+        if now.1.is_some() || now.2.is_some() {
+            self.consumed = Some(now);
+        }
+        let is_printed = matches!(point.step_time_origin, Some(StepTimeOrigin::Log | StepTimeOrigin::TokenRate));
+        if let (Some(step_s), Some(clock_s), true) = (point.step_time_s, clock_s, is_printed) {
+            self.compared += 1;
+            self.contradicted += u32::from(!(1.0 / AGREE..=AGREE).contains(&(clock_s / step_s)));
+            if self.compared >= LEAST_COMPARED && self.contradicted * 4 > self.compared * 3 {
+                report.assume(
+                    "the clocks contradict the step times: by the clocks a step takes less than half or more than twice as long; the \
+                     printed time may count another number of steps, or long pauses lie between the steps",
+                );
+            }
+        }
+    }
+
+    /// Reports figures that may be missed.
+    pub(super) fn finish(&self, report: &mut Report) {
+        let mut has_candidate = false;
+        for ((kind, title, words), seen) in KINDS.iter().zip(self.seen) {
+            let is_similar = |name: &&String| {
+                let lower = name.to_ascii_lowercase();
+                words.iter().any(|word| lower.contains(word)) && !OTHER_DATA.iter().any(|word| lower.contains(word))
+            };
+            let similar: Vec<&str> =
+                self.names.iter().filter(is_similar).take(MOST_LISTED).map(String::as_str).collect();
+            if !seen && !similar.is_empty() {
+                has_candidate |= *kind == Kind::StepTime;
+                report.assume(&format!(
+                    "no {title} is read; a figure that may be one is stored by its name only ({}): a table of patterns can say what it is",
+                    similar.join(", ")
+                ));
+            }
+        }
+        if self.points > 1 && self.is_numbered && !self.has_times && !has_candidate {
+            report.assume("no step time is read or derived: the log prints none, and its lines have no times of day in a known form");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The notation of the numbers of a table: commas or points between thousands, decimal points or decimal commas.
+
+use std::borrow::Cow;
+
+/// The notation of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// Points are decimal, and commas separate thousands.
+    Points,
+    /// Commas are decimal, and points separate thousands.
+    Commas,
+}
+
+impl Notation {
+    /// Decides the notation by the cells of a table, and returns it with a note if a reader could take another one.
+    pub(super) fn of<'a>(cells: impl Iterator<Item = &'a str>) -> (Self, Option<String>) {
+        let mut grouped = None;
+        let (mut has_point, mut has_comma) = (false, false);
+        for cell in cells.map(str::trim).filter(|cell| is_number(cell)) {
+            let (commas, points) = (cell.matches(',').count(), cell.matches('.').count());
+            let last_is_comma = cell.rfind(',') > cell.rfind('.');
+            match (commas, points) {
+                (0, 0) => {}
+                (0, 1) => has_point |= !is_grouped(cell, '.'),
+                (1, _) if last_is_comma && (points > 0 || !is_grouped(cell, ',')) => has_comma = true,
+                (_, _) if commas > 0 && is_grouped(cell.split('.').next().unwrap_or(cell), ',') => {
+                    has_point |= points > 0;
+                    grouped = grouped.or(Some(cell));
+                }
+                _ => {}
+            }
+        }
+        if has_comma && !has_point {
+            return (Self::Commas, Some("the table has decimal commas; points separate thousands".to_owned()));
+        }
+        let note = grouped.map(|cell| format!("commas in numbers such as {cell} separate thousands"));
+        (Self::Points, note)
+    }
+
+    /// The cell with a decimal point and nothing between thousands; other text as it is.
+    pub(super) fn plain(self, cell: &str) -> Cow<'_, str> {
+        let cell = cell.trim();
+        if !is_number(cell) {
+            return Cow::Borrowed(cell);
+        }
+        match self {
+            Self::Points if is_grouped(cell.split('.').next().unwrap_or(cell), ',') => {
+                Cow::Owned(cell.replace(',', ""))
+            }
+            Self::Points => Cow::Borrowed(cell),
+            Self::Commas => Cow::Owned(cell.replace('.', "").replace(',', ".")),
+        }
+    }
+}
+
+fn is_number(cell: &str) -> bool {
+    cell.bytes().any(|byte| byte.is_ascii_digit())
+        && cell.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'-' | b'+' | b'e' | b'E'))
+}
+
+/// Whether separators stand between groups of three digits only.
+fn is_grouped(cell: &str, separator: char) -> bool {
+    let mut groups = cell.trim_start_matches(['-', '+']).split(separator);
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let is_first =
+        groups.next().is_some_and(|first| (1..=3).contains(&first.len()) && is_digits(first) && first != "0");
+    let rest: Vec<&str> = groups.collect();
+    is_first && !rest.is_empty() && rest.iter().all(|group| group.len() == 3 && is_digits(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cells_decide() {
+        for (cells, notation, from, to) in [
+            (&["1,100", "9.50"][..], Notation::Points, "12,345", "12345"),
+            (&["1.100", "9,50"][..], Notation::Commas, "12.345", "12345"),
+            (&["1.100", "9,50"][..], Notation::Commas, "9,50", "9.50"),
+            (&["10", "2.5e-5"][..], Notation::Points, "2.5e-5", "2.5e-5"),
+            (&["1.234,5"][..], Notation::Commas, "1.234,5", "1234.5"),
+        ] {
+            assert_eq!(Notation::of(cells.iter().copied()).0, notation, "{cells:?}");
+            assert_eq!(notation.plain(from), to);
+        }
+    }
+}
