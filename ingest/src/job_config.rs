@@ -6,7 +6,7 @@
 //! | torchtitan job file | TOML with a `[model]` section that names a model |
 //! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a relative, in a script, a list of arguments or a test's YAML |
 //!
-//! A file says only part of what a scenario needs. [`JobConfig`] lists the settings that were read, with their keys, the values that
+//! A file states only part of a scenario. [`JobConfig`] lists the settings that were read, with their keys, the values that
 //! were assumed, the parts of the model or job that a scenario cannot hold, and the keys that were not recognised. Values of
 //! keys that were not recognised are never returned: launch scripts hold secrets.
 
@@ -106,6 +106,9 @@ fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     // Arguments come first: a script with a line `a = "b"` is not TOML, and a job file has no `--num-layers`.
     let keys = arguments::read(text)?;
     if megatron::is_megatron(&keys) {
+        if let Some(model) = megatron::other_model(text) {
+            return Err(JobConfigError::OtherModel { model: model.to_owned() });
+        }
         return Ok((ConfigFormat::Megatron, keys));
     }
     let keys = document::toml(text)?;

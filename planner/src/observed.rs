@@ -21,8 +21,8 @@ pub use flop_formula::{FlopFormula, StepFlops, step_flops};
 pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, Whose, phase_times, predicted_phases};
 pub use replan::{ReplanError, replan};
 pub use same_job::{
-    Agreement, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob, compare_jobs,
-    corrected,
+    Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
+    StatedLayout, StatedPrecision, compare_jobs, corrected,
 };
 pub use shapes::{ShapePenalty, StepRatio, penalties};
 pub use statistics::{Apart, Reason, Segment, Sifted, Step, median, sift};

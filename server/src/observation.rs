@@ -13,7 +13,7 @@ use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Watch, Workers};
-use planner::observed::{JobCheck, JobComparison, JobQuantity, ReplanError, Whose};
+use planner::observed::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, Whose};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
@@ -103,6 +103,9 @@ pub enum ObservationError {
     /// Run and plan are different jobs.
     #[error("the run and the plan are different jobs: {0}")]
     OtherJob(String),
+    /// The plan has another layout than the run.
+    #[error("the plan has another layout than the run: {0}")]
+    OtherLayout(String),
     /// There is no correction.
     #[error("the log states nothing that the scenario could be corrected by")]
     NothingToCorrect,
@@ -115,8 +118,8 @@ pub enum ObservationError {
 }
 
 impl ObservationError {
-    /// The error of a comparison that found differences, the quantities with both values.
-    pub(crate) fn other_job(job: &JobComparison) -> Self {
+    /// The error of a comparison that found another job or another layout, with both values.
+    pub(crate) fn of_comparison(job: &JobComparison) -> Self {
         let name = |quantity: JobQuantity| match quantity {
             JobQuantity::GlobalBatch => "global batch",
             JobQuantity::TokensPerStep => "tokens per step",
@@ -128,11 +131,13 @@ impl ObservationError {
             JobQuantity::HiddenSize => "hidden size",
             JobQuantity::FeedForwardSize => "feed-forward size",
             JobQuantity::AttentionHeads => "attention heads",
+            JobQuantity::KvHeads => "key and value heads",
             JobQuantity::Experts => "experts",
             JobQuantity::Vocabulary => "vocabulary",
             JobQuantity::TrainedParameters => "trained parameters",
             JobQuantity::ProductBits => "format of products",
             JobQuantity::Device => "device",
+            JobQuantity::Layout => "layout",
         };
         let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
         let difference = |check: &JobCheck| {
@@ -143,6 +148,10 @@ impl ObservationError {
             let measured = check.measured.map_or_else(|| "none".to_owned(), number);
             format!("{} {measured} in the log, {} in the plan", name(check.quantity), number(check.planned))
         };
+        if job.is_same_job() {
+            let layouts = job.checks.iter().filter(|check| check.agreement == Agreement::OtherLayout);
+            return Self::OtherLayout(layouts.map(difference).collect::<Vec<_>>().join("; "));
+        }
         Self::OtherJob(job.differences().map(difference).collect::<Vec<_>>().join("; "))
     }
 

@@ -87,6 +87,12 @@ pub enum ProfileError {
         /// Identifiers of the presets.
         known: String,
     },
+    /// The measurements are far from those of the device, and nobody confirmed them.
+    #[error(
+        "{0}. Another device, other kernels than those of training, or times in another unit: correct the file, or confirm that its \
+         measurements hold for the chosen device"
+    )]
+    Implausible(String),
     /// No such preset.
     #[error("no device preset {0:?}; there are {1}")]
     NoPreset(String, String),

@@ -76,7 +76,7 @@ pub struct Prediction {
     /// Median of the run, outliers left out; absent where the log does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// (measured - predicted) / predicted; absent where run and plan are different jobs.
+    /// (measured - predicted) / predicted; absent where run and plan are different jobs or have different layouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
     /// Share of the steps inside the band, outliers left out.

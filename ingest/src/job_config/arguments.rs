@@ -1,26 +1,47 @@
-//! Arguments of a command line, wherever they are: a script, a list with one argument a line, or the YAML of a test.
+//! Arguments of a command line, in any place: a script, a list with one argument a line, or the YAML of a test.
 //!
 //! Quotes count as blanks, so that `ARGS="--num-layers 24"` and `ARGS=(--num-layers 24)` are read alike. Variables are replaced
-//! by the values that the file gives them, `${NAME:-default}` by its default. Nothing is executed.
+//! by the values that the file gives them, `${NAME:-default}` by its default. Of several values in branches the last counts, of a loop
+//! the first; both are reported. Nothing is executed.
 
-use std::collections::BTreeMap;
+mod expand;
+mod shell;
 
 use super::keys::Keys;
-use super::{JobConfigError, document};
+use super::{JobConfigError, document, megatron};
+use expand::{Variables, arithmetic, defaults, replace};
+use shell::{Branches, Statement};
 
-/// Replacements of one value, against variables that contain each other.
-const MAX_REPLACEMENTS: usize = 64;
-/// Longest value after replacements, in bytes.
-const MAX_VALUE: usize = 4096;
+/// Most values of a loop that are shown.
+const SHOWN_VALUES: usize = 8;
 
 /// Arguments without their dashes, underscores as dashes; environment variables with a `$`, SLURM directives with `#SBATCH`.
+///
+/// The text of a here-document is no argument of the script, unless the script has no arguments of a model without it.
 pub(super) fn read(text: &str) -> Result<Keys, JobConfigError> {
+    let script = shell::without_here_documents(text);
+    if script.left_out.is_empty() {
+        return read_script(&script.text, text);
+    }
+    let mut keys = read_script(&script.text, text)?;
+    if !megatron::is_megatron(&keys) {
+        return read_script(text, text);
+    }
+    for line in script.left_out {
+        keys.assume(format!("Line {line}: the arguments in the text of a here-document are not read."));
+    }
+    Ok(keys)
+}
+
+/// The arguments of a script; `text` is the file, which may hold a configuration of DeepSpeed.
+fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
     let mut keys = Keys::default();
-    let mut variables = BTreeMap::new();
-    for line in lines(text) {
+    let mut variables = Variables::new();
+    let mut branches = Branches::default();
+    for line in lines(script) {
         if let Some(directive) = line.trim_start().strip_prefix("#SBATCH") {
             // Short options have a long form: -N 4 is --nodes=4.
-            let directive = directive.replace(" -N ", " --nodes=");
+            let directive = directive.replace(" -N ", " --nodes=").replace(" -C ", " --constraint=");
             read_words(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
             if let Some(nodes) = keys.peek("#SBATCH nodes") {
                 for name in ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"] {
@@ -30,17 +51,22 @@ pub(super) fn read(text: &str) -> Result<Keys, JobConfigError> {
             continue;
         }
         let line = compact_arithmetic(without_comment(&line));
-        let line = line.as_str();
-        for (name, value) in line.split(';').flat_map(assignments) {
-            let value = replace(&value, &variables);
-            // A value with arguments is a list of them; they are read below.
-            if !value.contains("--") {
-                keys.push(format!("${name}"), value.clone())?;
-            }
-            variables.insert(name, value);
+        let (statements, is_branch) = branches.read(&line);
+        for (statement, is_branch) in statements {
+            keys.enter_branch(is_branch);
+            run(statement, &mut variables, &mut keys)?;
         }
-        read_words(line, "", &variables, &mut keys)?;
+        keys.enter_branch(is_branch);
+        for (name, value) in defaults(&line) {
+            if variables.get(&name).is_none_or(String::is_empty) {
+                set(name, replace(&value, &variables), &mut variables, &mut keys)?;
+            }
+        }
+        if !is_message(&line) {
+            read_words(&line, "", &variables, &mut keys)?;
+        }
     }
+    keys.enter_branch(false);
     if let Some(block) = json_block(text) {
         // A block that is no JSON, for example an awk program, is not the script's DeepSpeed configuration.
         if let Ok(configuration) = document::json(&replace_all(block, &variables)) {
@@ -50,6 +76,55 @@ pub(super) fn read(text: &str) -> Result<Keys, JobConfigError> {
     Ok(keys)
 }
 
+/// Whether a line only prints a text: `echo "--global-batch-size 4096 is too big"`.
+fn is_message(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    matches!(first, "echo" | "printf") && !line.contains([';', '&', '|', '>', '`'])
+}
+
+/// Applies a statement to the variables.
+fn run(statement: Statement, variables: &mut Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
+    match statement {
+        Statement::Set { name, value, is_arithmetic } => {
+            let expression = if is_arithmetic { format!("$(({value}))") } else { value };
+            let value = replace(&expression, variables);
+            set(name, value, variables, keys)
+        }
+        // The value depends on how often the statement runs. Uses of the variable are refused.
+        Statement::Change { name } => {
+            variables.remove(&name);
+            Ok(())
+        }
+        Statement::Loop { name, words } => {
+            let words = replace(&words, variables);
+            let values: Vec<&str> = words.split_whitespace().collect();
+            let is_literal = |word: &&&str| !word.contains(['$', '{', '*', '`', '(']);
+            let Some(first) = values.first().filter(is_literal) else {
+                variables.remove(&name);
+                return Ok(());
+            };
+            if values.len() > 1 {
+                // Words may be secrets, numbers are not.
+                let shown = values.iter().all(|value| value.parse::<f64>().is_ok());
+                let shown = shown.then(|| values.iter().take(SHOWN_VALUES).copied().collect::<Vec<_>>().join(", "));
+                let shown = shown.map_or_else(String::new, |shown| format!(": {shown}"));
+                keys.assume(format!("{name} takes {} values in a loop{shown}. The first value is read.", values.len()));
+            }
+            variables.insert(name, (*first).to_owned());
+            Ok(())
+        }
+    }
+}
+
+/// Sets a variable. A value with arguments is a list of them, which are read from the line.
+fn set(name: String, value: String, variables: &mut Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
+    if !value.contains("--") {
+        keys.push(format!("${name}"), value.clone())?;
+    }
+    variables.insert(name, value);
+    Ok(())
+}
+
 /// The lines from the last one that is `{` to the next one that is `}`.
 fn json_block(text: &str) -> Option<&str> {
     let start = text.rfind("\n{").map(|start| start + 1)?;
@@ -57,7 +132,7 @@ fn json_block(text: &str) -> Option<&str> {
     Some(&text[start..start + end])
 }
 
-fn replace_all(text: &str, variables: &BTreeMap<String, String>) -> String {
+fn replace_all(text: &str, variables: &Variables) -> String {
     text.lines().map(|line| replace(line, variables)).collect::<Vec<_>>().join("\n")
 }
 
@@ -87,53 +162,18 @@ fn without_comment(line: &str) -> &str {
 /// The line with the blanks in `$(( 4 * 8 ))` removed, so that it is one word.
 fn compact_arithmetic(line: &str) -> String {
     let mut compact = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(start) = rest.find("$((") {
-        let end = rest[start..].find("))").map_or(rest.len(), |end| start + end);
-        compact.push_str(&rest[..start]);
-        compact.extend(rest[start..end].chars().filter(|c| !c.is_whitespace()));
-        rest = &rest[end..];
+    let mut from = 0;
+    while let Some((start, end)) = arithmetic(line, from) {
+        compact.push_str(&line[from..start]);
+        compact.extend(line[start..end].chars().filter(|c| !c.is_whitespace()));
+        from = end;
     }
-    compact.push_str(rest);
+    compact.push_str(&line[from..]);
     compact
 }
 
-/// `NAME=value` and, in YAML, `NAME: value` at the start of a line, also behind `export`.
-fn assignments(line: &str) -> Vec<(String, String)> {
-    let mut rest = line.trim_start();
-    for word in ["export ", "declare -i ", "declare ", "readonly ", "local ", "typeset "] {
-        rest = rest.strip_prefix(word).map_or(rest, str::trim_start);
-    }
-    let is_name = |name: &str| {
-        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    let mut found = Vec::new();
-    // `export TP=8 PP=4` sets two variables.
-    while let Some((name, behind)) = rest.split_once(['=', ':']).filter(|(name, _)| is_name(name)) {
-        let behind = behind.trim_start_matches([' ', '\t']);
-        // A quoted value may hold blanks; another ends at the first blank.
-        let quote = behind.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let (value, length) = if let Some(quote) = quote {
-            let value = behind[1..].split(quote).next().unwrap_or_default();
-            (value, value.len() + 2)
-        } else {
-            let value = behind.split([' ', '\t', ';', '&']).next().unwrap_or_default();
-            (value, value.len())
-        };
-        found.push((name.to_owned(), value.to_owned()));
-        rest = behind.get(length..).unwrap_or_default().trim_start();
-    }
-    found
-}
-
 /// Adds every `--name value...` of a line.
-fn read_words(
-    line: &str,
-    prefix: &str,
-    variables: &BTreeMap<String, String>,
-    keys: &mut Keys,
-) -> Result<(), JobConfigError> {
+fn read_words(line: &str, prefix: &str, variables: &Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
     let plain = line.replace(['"', '\''], " ").replace("=(", "= (");
     let mut words = plain.split_whitespace().map(without_array_brackets).filter(|word| !word.is_empty()).peekable();
     while let Some(word) = words.next() {
@@ -162,53 +202,6 @@ fn without_array_brackets(word: &str) -> &str {
 fn is_argument(word: &str) -> bool {
     word.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
         || matches!(word, "|" | "||" | "&&" | ";" | "\\")
-}
-
-/// Replaces variables by their values and products of numbers by their result.
-fn replace(value: &str, variables: &BTreeMap<String, String>) -> String {
-    let mut text = value.to_owned();
-    for _ in 0..MAX_REPLACEMENTS {
-        let Some((start, end, replacement)) = first_variable(&text, variables) else { break };
-        text.replace_range(start..end, &replacement);
-        if text.len() > MAX_VALUE {
-            text.truncate(text.char_indices().take_while(|(index, _)| *index < MAX_VALUE).count());
-            break;
-        }
-    }
-    product(&text, variables).unwrap_or(text)
-}
-
-/// The first variable of a text that has a value: where it starts and ends, and the value.
-fn first_variable(text: &str, variables: &BTreeMap<String, String>) -> Option<(usize, usize, String)> {
-    let starts = text.match_indices('$').map(|(index, _)| index);
-    starts.into_iter().find_map(|start| {
-        let rest = &text[start + 1..];
-        if let Some(inner) = rest.strip_prefix('{') {
-            let close = inner.find('}')?;
-            let body = &inner[..close];
-            let (name, default) = body
-                .split_once(":-")
-                .or_else(|| body.split_once(":="))
-                .map_or((body, None), |(name, default)| (name, Some(default)));
-            let value = variables.get(name).filter(|value| !value.is_empty()).cloned();
-            let value = value.or_else(|| default.map(str::to_owned))?;
-            return Some((start, start + close + 3, value));
-        }
-        let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        let value = variables.get(&name).filter(|value| !value.contains(&format!("${name}")))?;
-        Some((start, start + 1 + name.len(), value.clone()))
-    })
-}
-
-/// The result of `$(( NODES * 8 ))`.
-fn product(text: &str, variables: &BTreeMap<String, String>) -> Option<String> {
-    let inner = text.trim().strip_prefix("$((")?.strip_suffix("))")?;
-    let factor = |factor: &str| {
-        let factor = factor.trim();
-        variables.get(factor).map_or(factor, String::as_str).parse::<u64>().ok()
-    };
-    let factors: Option<Vec<u64>> = inner.split('*').map(factor).collect();
-    factors?.into_iter().try_fold(1_u64, u64::checked_mul).map(|number| number.to_string())
 }
 
 #[cfg(test)]
@@ -246,6 +239,71 @@ mod tests {
         assert_eq!(keys.text(&["#SBATCH gres"], "devices"), Some("gpu:8".to_owned()));
         for (name, value) in [("nnodes", 4), ("tp", 2), ("gbs", 64)] {
             assert_eq!(keys.whole(&[name], "a setting"), Ok(Some(value)), "{name}");
+        }
+    }
+
+    fn value(text: &str, name: &str) -> Option<String> {
+        read(text).unwrap().peek(name).map(str::to_owned)
+    }
+
+    #[test]
+    fn every_form_of_an_assignment_is_read() {
+        for text in [
+            "TP=4\nexport TP=8 PP=4",
+            "TP=4; PP=2\ndeclare -i TP=4*2; readonly PP=4",
+            "TP=4\n((TP = 8))\nlet PP=4",
+            "TP=1; let \"TP = 8\" 'PP=4'\nlet PP=TP/2",
+            ": ${TP:=8}\n: \"${PP:=4}\"",
+            "WORLD=64\nTP=$((WORLD / ( 2 * 4 )))\nPP=$(( ${NONE:-2} * 2 ))",
+            "declare -rx TP=8 PP=4\n[ $TP == 7 ]",
+            "if true; then TP=8; PP=4; fi",
+        ] {
+            let script = format!("{text}\nx --num-layers 2 --tp $TP --pp $PP");
+            assert_eq!(value(&script, "tp").as_deref(), Some("8"), "{text}");
+            assert_eq!(value(&script, "pp").as_deref(), Some("4"), "{text}");
+        }
+        // The value after a change is not known.
+        assert_eq!(value("TP=4\n((TP *= 2))\nx --tp $TP", "tp").as_deref(), Some("$TP"));
+    }
+
+    #[test]
+    fn loops_and_branches_are_reported_with_their_values() {
+        let said = |text: &str| read(text).unwrap().assumed().join(" ");
+        assert_eq!(
+            said("TP=4\nfor TP in 1 2 4; do\nx --tp $TP\ndone"),
+            "TP takes 3 values in a loop: 1, 2, 4. The first value is read."
+        );
+        assert_eq!(value("TP=4\nfor TP in 1 2 4; do\nx --tp $TP\ndone", "tp").as_deref(), Some("1"));
+        assert_eq!(value("TP=4\nfor TP in $(seq 8); do\nx --tp $TP\ndone", "tp").as_deref(), Some("$TP"));
+        assert!(said("for KEY in hf_a hf_b; do\nx\ndone").starts_with("KEY takes 2 values in a loop. "));
+        let branch = "PP=2\nif [ $A = 1 ]; then\n  PP=8\nfi\nx --pp $PP";
+        assert_eq!(said(branch), "$PP is given twice, as 2 and as 8, in a branch (if, case). The last value counts.");
+        let case = "case $1 in\n  small) GBS=256; TP=1 ;;\n  big) GBS=2048 ;;\nesac\nx --gbs $GBS";
+        assert_eq!(
+            said(case),
+            "$GBS is given twice, as 256 and as 2048, in a branch (if, case). The last value counts."
+        );
+        assert_eq!(said("MBS=hf_secret\nMBS=hf_other"), "$MBS is given twice. The last value counts.");
+    }
+
+    #[test]
+    fn printed_text_is_no_argument() {
+        let keys = read("echo \"--gbs 4096 is too big\"\nx --gbs 64\necho go; x --tp 2").unwrap();
+        assert_eq!((keys.peek("gbs"), keys.peek("tp")), (Some("64"), Some("2")));
+        assert!(keys.assumed().is_empty());
+    }
+
+    /// The text of a here-document becomes a file; that of a shell is a script.
+    #[test]
+    fn here_documents_are_no_arguments() {
+        let arguments = "--num-layers 2 --num-attention-heads 2";
+        let text = format!("cat > notes <<'EOF'\n--recompute-granularity full\nEOF\nx {arguments}\n");
+        let keys = read(&text).unwrap();
+        assert!(!keys.has("recompute-granularity") && keys.has("num-layers"));
+        assert_eq!(keys.assumed(), ["Line 1: the arguments in the text of a here-document are not read."]);
+        for text in [format!("sbatch <<EOF\nx {arguments}\nEOF\n"), format!("cat > job.sh <<EOF\nx {arguments}\nEOF\n")]
+        {
+            assert!(read(&text).unwrap().has("num-layers"), "{text}");
         }
     }
 }

@@ -34,6 +34,15 @@ pub enum JobConfigError {
          models, torchtitan job files (TOML) and Megatron-LM arguments"
     )]
     Unknown,
+    /// A model that no scenario holds.
+    #[error(
+        "the file describes {model}, which is no causal language model; a scenario has causal language models and encoders in front of \
+         them"
+    )]
+    OtherModel {
+        /// The model.
+        model: String,
+    },
     /// A value that cannot be used.
     #[error("{key}: {detail}")]
     Value {

@@ -1,4 +1,4 @@
-//! What `model_type` of a Hugging Face configuration says about an architecture beyond its sizes.
+//! Architectures by the `model_type` of a Hugging Face configuration, beyond the sizes in the file.
 //!
 //! Source: the classes of transformers 5 of the named types.
 
@@ -11,7 +11,7 @@ pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) gated: bool,
     pub(super) norm: Norm,
-    /// Bias where no key of the file says otherwise.
+    /// Bias where no key of the file states it.
     pub(super) bias: Bias,
     /// `tie_word_embeddings` where the file does not state it.
     pub(super) tied: bool,
@@ -30,11 +30,13 @@ pub(super) struct Sizes {
     pub(super) kv_heads: u32,
     pub(super) ffn: u32,
     pub(super) vocab: u32,
+    /// Where it is not the width over the heads.
+    pub(super) head_size: Option<u32>,
 }
 
 /// Sizes of a model with 32 layers of width 4,096 and 32 heads.
 const fn of_7b(kv_heads: u32, ffn: u32, vocab: u32) -> Sizes {
-    Sizes { layers: 32, hidden: 4096, heads: 32, kv_heads, ffn, vocab }
+    Sizes { layers: 32, hidden: 4096, heads: 32, kv_heads, ffn, vocab, head_size: None }
 }
 
 const fn family(name: &'static str, norm: Norm, bias: Bias, tied: bool) -> Family {
@@ -44,6 +46,10 @@ const fn family(name: &'static str, norm: Norm, bias: Bias, tied: bool) -> Famil
 const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: bool) -> Family {
     Family { name, gated: false, norm: Norm::Layer, bias, tied, learned_positions, sizes: None }
 }
+
+/// Gemma3TextConfig.
+const GEMMA_3: Sizes =
+    Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
 const FAMILIES: [Family; 37] = [
     Family { sizes: Some(of_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
@@ -65,7 +71,7 @@ const FAMILIES: [Family; 37] = [
     family("qwen3_vl_moe", Norm::Rms, Bias::None, false),
     family("gemma", Norm::Rms, Bias::None, true),
     family("gemma2", Norm::Rms, Bias::None, true),
-    family("gemma3", Norm::Rms, Bias::None, true),
+    Family { sizes: Some(GEMMA_3), ..family("gemma3", Norm::Rms, Bias::None, true) },
     family("phi3", Norm::Rms, Bias::None, false),
     family("phimoe", Norm::Layer, Bias::Qkv, false),
     family("stablelm", Norm::Layer, Bias::None, false),

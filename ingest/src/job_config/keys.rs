@@ -25,17 +25,26 @@ struct Entry {
     value: String,
     /// The setting that the key was read as; empty for a key that is known and has no effect on time or memory.
     used_as: Option<&'static str>,
+    /// Whether the only value is in a branch of a script.
+    is_in_branch: bool,
 }
 
 /// Keys and values in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     entries: Vec<Entry>,
+    /// Whether the keys that are added are in a branch of a script.
+    is_in_branch: bool,
     assumed: Vec<String>,
     not_modelled: Vec<String>,
 }
 
 impl Keys {
+    /// Sets whether the next keys are in a branch (`if`, `case`) of a script.
+    pub(super) const fn enter_branch(&mut self, is_in_branch: bool) {
+        self.is_in_branch = is_in_branch;
+    }
+
     /// Adds a key; of two equal keys the last counts, as in every format that is read.
     pub(super) fn push(&mut self, key: String, value: String) -> Result<(), JobConfigError> {
         if self.entries.len() >= MAX_KEYS {
@@ -43,12 +52,20 @@ impl Keys {
         }
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
             if entry.value != value {
-                self.assumed.push(format!("{key} is given twice. The last value counts."));
+                let branch = if self.is_in_branch || entry.is_in_branch { ", in a branch (if, case)" } else { "" };
+                // Other words may be secrets.
+                let values = if is_plain(&entry.value) && is_plain(&value) {
+                    format!(", as {} and as {value}", entry.value)
+                } else {
+                    String::new()
+                };
+                self.assumed.push(format!("{key} is given twice{values}{branch}. The last value counts."));
             }
             entry.value = value;
+            entry.is_in_branch &= self.is_in_branch;
             return Ok(());
         }
-        self.entries.push(Entry { key, value, used_as: None });
+        self.entries.push(Entry { key, value, used_as: None, is_in_branch: self.is_in_branch });
         Ok(())
     }
 
@@ -164,6 +181,12 @@ impl Keys {
         other.not_modelled.into_iter().for_each(|sentence| self.not_modelled(sentence));
     }
 
+    /// What was assumed so far.
+    #[cfg(test)]
+    pub(super) fn assumed(&self) -> &[String] {
+        &self.assumed
+    }
+
     /// Reports a value that the file does not state.
     pub(super) fn assume(&mut self, sentence: impl Into<String>) {
         self.assumed.push(sentence.into());
@@ -178,10 +201,13 @@ impl Keys {
     }
 
     /// The report.
-    pub(super) fn finish(self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
+    pub(super) fn finish(mut self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
         let mut read = Vec::new();
         let mut unknown = Vec::new();
-        for Entry { key, value, used_as } in self.entries {
+        for Entry { key, value, used_as, is_in_branch } in self.entries {
+            if is_in_branch && used_as.is_some_and(|setting| !setting.is_empty()) && !key.starts_with('$') {
+                self.assumed.push(format!("{key} is in a branch (if, case) and is read as if that branch runs."));
+            }
             match used_as {
                 None => unknown.push(key.chars().take(SHOWN).collect()),
                 Some("") => {}
@@ -195,7 +221,14 @@ impl Keys {
     }
 }
 
-/// The first word of a value: behind an argument's number a script may have further words.
+/// Whether a value is a number or a word of a configuration, so that a message may repeat it.
+fn is_plain(value: &str) -> bool {
+    const WORDS: [&str; 9] = ["true", "false", "full", "selective", "uniform", "block", "hybrid", "e4m3", "none"];
+    let is_number = value.len() <= 20 && value.parse::<f64>().is_ok();
+    is_number || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+}
+
+/// The first word of a value. Further words of a script may follow an argument's number.
 fn first_word(value: &str) -> &str {
     value.split_whitespace().next().unwrap_or_default()
 }

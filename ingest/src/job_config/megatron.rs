@@ -11,20 +11,40 @@ use super::{JobConfigError, unmodelled};
 /// Vocabulary where the file gives a tokenizer only: that of GPT-2, padded to a multiple of 1,024.
 const VOCABULARY: u32 = 51_200;
 
-/// Devices by the names that schedulers give them, and their presets.
-const DEVICES: [(&str, &str); 6] = [
+/// Devices by the names that schedulers give them, and their presets. A name in front is part of a later one.
+const DEVICES: [(&str, &str); 8] = [
     ("h100", "h100"),
+    ("h800", "h800"),
     ("h200", "h200"),
     ("b200", "b200"),
+    ("a100-40", "a100-40gb"),
     ("a100", "a100-80gb"),
     ("a800", "a800"),
     ("mi300x", "mi300x"),
+];
+
+/// Programs of Megatron-LM whose models read text in both directions or have a decoder with cross-attention.
+const OTHER_PROGRAMS: [(&str, &str); 4] = [
+    ("pretrain_bert.py", "BERT"),
+    ("pretrain_t5.py", "T5"),
+    ("pretrain_ict.py", "ICT"),
+    ("pretrain_vision_classify.py", "a vision model"),
 ];
 
 /// Whether arguments are those of Megatron-LM.
 pub(super) fn is_megatron(keys: &Keys) -> bool {
     let names = ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
     names.iter().filter(|name| keys.has(name)).count() >= 2
+}
+
+/// The model of a script that runs another program than that of causal language models.
+pub(super) fn other_model(text: &str) -> Option<&'static str> {
+    let mut words = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
+    let program = |word: &str| {
+        let name = word.trim_matches(['"', '\'']).rsplit('/').next()?;
+        OTHER_PROGRAMS.into_iter().find(|(program, _)| *program == name).map(|(_, model)| model)
+    };
+    words.find_map(program)
 }
 
 /// Settings of a Megatron-LM command line.
@@ -39,8 +59,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     degrees(keys, &mut settings, layers)?;
     devices(keys, &mut settings)?;
     memory(keys, &mut settings)?;
-    keys.ignore(is_without_effect);
     unmodelled::report(keys);
+    keys.ignore(is_without_effect);
     Ok(settings)
 }
 
@@ -164,12 +184,12 @@ fn layout_stages(layout: &str) -> u32 {
     while let Some(open) = rest.find('(') {
         bars = bars.saturating_add(count_bars(&rest[..open]));
         let Some(close) = rest[open..].find(')').map(|close| open + close) else { break };
-        let behind = &rest[close + 1..];
+        let after = &rest[close + 1..];
         let digits: String =
-            behind.strip_prefix('*').unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+            after.strip_prefix('*').unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
         let times = digits.parse().unwrap_or(1_u32);
         bars = bars.saturating_add(count_bars(&rest[open..close]).saturating_mul(times));
-        rest = behind;
+        rest = after;
     }
     bars.saturating_add(count_bars(rest)).saturating_add(1)
 }
@@ -181,17 +201,31 @@ fn count_bars(text: &str) -> u32 {
 fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
     settings.nodes = keys.launch_count(&nodes, "nodes")?;
-    let per_node =
-        ["nproc-per-node", "gpus-per-node", "num-gpus", "#SBATCH gpus-per-node", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
+    let per_node = ["nproc-per-node", "gpus-per-node", "num-gpus", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
     settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
-    if let Some(resources) = keys.text(&["#SBATCH gres"], "devices of a node") {
-        let digits = resources.split([':', ' ']).find_map(|part| part.parse().ok());
-        settings.device =
-            DEVICES.into_iter().find(|(name, _)| resources.to_lowercase().contains(name)).map(|(_, id)| id);
-        settings.devices_per_node = settings.devices_per_node.or(digits);
+    for name in ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH constraint"] {
+        let Some(text) = keys.text(&[name], "devices of a node") else { continue };
+        settings.device = settings.device.or_else(|| preset(&text));
+        if name != "#SBATCH constraint" {
+            settings.devices_per_node = settings.devices_per_node.or_else(|| gpus(&text));
+        }
     }
     settings.devices = keys.launch_count(&["world-size", "$WORLD_SIZE"], "devices")?;
     Ok(())
+}
+
+/// The preset of a device that a text of SLURM names: `gpu:a100:4`, `a100-80gb`.
+fn preset(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase().replace('_', "-");
+    DEVICES.into_iter().find(|(name, _)| text.contains(name)).map(|(_, id)| id)
+}
+
+/// The number of GPUs in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
+fn gpus(text: &str) -> Option<u32> {
+    let mut resources = text.split(',');
+    let of_gpus = resources.clone().find(|resource| resource.trim_start().starts_with("gpu"));
+    let resource = of_gpus.or_else(|| resources.next())?;
+    resource.split([':', ' ', '(']).find_map(|part| part.parse().ok())
 }
 
 fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
@@ -277,7 +311,7 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
 
 /// Arguments of data, checkpoints, logs, the learning rate and numerics, and the environment.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 86] = [
+    const PREFIXES: [&str; 85] = [
         "cross-entropy",
         "no-create-attention",
         "mscale",
@@ -286,7 +320,6 @@ fn is_without_effect(key: &str) -> bool {
         "init-model",
         "use-nccl",
         "fsdp-double",
-        "spec",
         "use-te",
         "apply-layernorm",
         "async-save",
@@ -371,6 +404,21 @@ fn is_without_effect(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn resources_of_slurm_state_gpus_and_devices() {
+        for (text, count, device) in [
+            ("a100:4", Some(4), Some("a100-80gb")),
+            ("4", Some(4), None),
+            ("gpu:a100:4,nvme:1", Some(4), Some("a100-80gb")),
+            ("nvme:1,gpu:h100:8", Some(8), Some("h100")),
+            ("gpu:8", Some(8), None),
+            ("gpu:a100_40gb:4(S:0-1)", Some(4), Some("a100-40gb")),
+            ("a100-80gb", None, Some("a100-80gb")),
+        ] {
+            assert_eq!((gpus(text), preset(text)), (count, device), "{text}");
+        }
+    }
 
     #[test]
     fn stages_of_a_pipeline_layout_are_counted() {

@@ -15,6 +15,32 @@ const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "max_seq_
 const VOCABULARY: &[&str] = &["vocab_size", "padded_vocab_size", "embedding_size"];
 const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
 
+/// `model_type` of models that read text in both directions, or have an encoder and a decoder.
+const NOT_CAUSAL: [&str; 22] = [
+    "albert",
+    "bart",
+    "bert",
+    "clip",
+    "deberta",
+    "deberta-v2",
+    "distilbert",
+    "electra",
+    "longformer",
+    "longt5",
+    "m2m_100",
+    "marian",
+    "mbart",
+    "modernbert",
+    "mt5",
+    "pegasus",
+    "roberta",
+    "t5",
+    "umt5",
+    "vit",
+    "whisper",
+    "xlm-roberta",
+];
+
 /// Whether a JSON document describes a model.
 pub(super) fn is_model(keys: &Keys) -> bool {
     let has_size = |names: &[&str]| names.iter().any(|name| keys.has(name));
@@ -29,6 +55,11 @@ pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigErr
     let name = keys.text(&["_name_or_path", "model_type"], "name").unwrap_or_else(|| "model".to_owned());
     let name = name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("model").to_owned();
     let model_type = keys.text(&["model_type"], "architecture");
+    let is_two_parts = keys.flag(&["is_encoder_decoder"], "architecture").unwrap_or(false);
+    if is_two_parts || model_type.as_deref().is_some_and(|name| NOT_CAUSAL.contains(&name)) {
+        let model = model_type.unwrap_or_else(|| "an encoder-decoder model".to_owned());
+        return Err(JobConfigError::OtherModel { model: model.chars().take(60).collect() });
+    }
     let tied = keys.flag(&["tie_word_embeddings"], "shared embedding and output head");
     let section = TEXT_SECTIONS.into_iter().find(|section| keys.has_section(section)).unwrap_or_default();
     let mut text = keys.section(section);
@@ -55,9 +86,14 @@ fn size(
     if let Some(size) = keys.count(names, setting)? {
         return Ok(size);
     }
-    let default = default.ok_or_else(|| JobConfigError::Missing { setting, keys: names.join(", ") })?;
-    keys.assume(format!("{} is not stated. It is the default of the architecture, {default}.", names[0]));
-    Ok(default)
+    default_of(keys, names[0], default).ok_or_else(|| JobConfigError::Missing { setting, keys: names.join(", ") })
+}
+
+/// The default of an architecture, reported.
+fn default_of(keys: &mut Keys, name: &str, default: Option<u32>) -> Option<u32> {
+    let default = default?;
+    keys.assume(format!("{name} is not stated. It is the default of the architecture, {default}."));
+    Some(default)
 }
 
 /// The language model of `keys`. `tied` is what the whole configuration states of the embeddings. A nested configuration leaves out
@@ -77,11 +113,13 @@ pub(super) fn language_model(
     let hidden = size(keys, HIDDEN, "width", sizes.map(|sizes| sizes.hidden))?;
     let heads = size(keys, HEADS, "heads", sizes.map(|sizes| sizes.heads))?;
     let kv_names = ["num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_kv_heads"];
-    let kv_heads = keys.count(&kv_names, "key and value heads")?.or(sizes.map(|sizes| sizes.kv_heads));
+    let kv_heads = keys.count(&kv_names, "key and value heads")?;
+    let kv_heads = kv_heads.or_else(|| default_of(keys, kv_names[0], sizes.map(|sizes| sizes.kv_heads)));
     let is_multi_query = keys.flag(&["multi_query"], "key and value heads").unwrap_or(false);
     let is_new_falcon = keys.flag(&["new_decoder_architecture"], "key and value heads").unwrap_or(false);
     let kv_heads = if is_multi_query && !is_new_falcon { 1 } else { kv_heads.unwrap_or(heads) };
     let head_size = keys.count(&["head_dim", "kv_channels"], "head size")?;
+    let head_size = head_size.or_else(|| default_of(keys, "head_dim", sizes.and_then(|sizes| sizes.head_size)));
     let moe = experts(keys)?;
     let tied = keys.flag(&["tie_word_embeddings"], "shared embedding and output head").or(tied);
     let ffn = mlp_width(keys, family, (hidden, moe.is_some()), sizes.map(|sizes| sizes.ffn))?;
@@ -158,8 +196,7 @@ fn mlp_width(
     if let Some(ratio) = keys.count(&["expansion_ratio", "mlp_ratio"], "width of the MLP")? {
         return Ok(hidden.saturating_mul(ratio));
     }
-    if let Some(width) = default {
-        keys.assume(format!("intermediate_size is not stated. It is the default of the architecture, {width}."));
+    if let Some(width) = default_of(keys, names[0], default) {
         return Ok(width);
     }
     if family.gated {
@@ -227,6 +264,8 @@ fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, Jo
     let ffn = keys.count(&["intermediate_size"], "width of the encoder's MLP")?;
     let merge = keys.count(&["spatial_merge_size"], "merged patches")?.unwrap_or(1);
     let image = keys.count(&["image_size"], "image size")?;
+    // Encoders with SiLU (Qwen2.5-VL, Pixtral, GLM-4V) have a gated MLP and RMS norms.
+    let is_gated = keys.text(&["hidden_act"], "activation of the encoder").is_some_and(|name| name == "silu");
     let deepstack =
         keys.text(&["deepstack_visual_indexes"], "DeepStack").map_or(0, |list| list.matches(',').count() + 1);
     if image.is_none() {
@@ -251,9 +290,9 @@ fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, Jo
         kv_heads: heads,
         head_size: None,
         ffn: ffn.unwrap_or_else(|| hidden.saturating_mul(ratio)),
-        gated: false,
+        gated: is_gated,
         mask: Mask::Full,
-        norm: Norm::Layer,
+        norm: if is_gated { Norm::Rms } else { Norm::Layer },
         bias: Bias::All,
         dropout: false,
         vocab: 0,

@@ -139,3 +139,65 @@ fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
     let many = (0..=MAX_KEYS).map(|index| format!("--a{index} 1")).collect::<Vec<_>>().join("\n");
     assert_eq!(read("file", many.as_bytes()), Err(JobConfigError::TooManyKeys));
 }
+
+/// Gemma 3 4B leaves the heads to the class: 8 of width 256, 4 of keys and values.
+#[test]
+fn defaults_of_gemma_3_are_filled_in() {
+    let job = config(
+        r#"{"model_type": "gemma3", "mm_tokens_per_image": 256,
+            "text_config": {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
+                "num_hidden_layers": 34, "sliding_window": 1024},
+            "vision_config": {"hidden_size": 1152, "image_size": 896, "intermediate_size": 4304, "num_attention_heads": 16,
+                "num_hidden_layers": 27, "patch_size": 14}}"#,
+    );
+    let module = job.scenario.model.backbone().unwrap();
+    assert_eq!((module.heads, module.kv_heads, module.head_size, module.vocab), (8, 4, Some(256), 262_208));
+    assert!(job.assumed.iter().any(|sentence| sentence.starts_with("num_attention_heads is not stated")));
+}
+
+/// The encoder of Qwen2.5-VL: three matrices of 1280 x 3420 in each of 32 layers, 0.42 billion parameters.
+#[test]
+fn the_encoder_of_qwen_2_5_vl_is_gated() {
+    let job = config(
+        r#"{"model_type": "qwen2_5_vl", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+            "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064, "max_position_embeddings": 128000,
+            "vision_config": {"depth": 32, "hidden_act": "silu", "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16,
+                "patch_size": 14, "spatial_merge_size": 2, "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31]}}"#,
+    );
+    let encoder = &job.scenario.model.modules[0];
+    assert!(encoder.gated && encoder.norm == Norm::Rms);
+    assert!(job.not_modelled.iter().any(|sentence| sentence.contains("sliding window")), "{:?}", job.not_modelled);
+}
+
+#[test]
+fn models_that_are_not_causal_are_refused() {
+    for text in [
+        r#"{"model_type": "bert", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}"#,
+        r#"{"model_type": "t5", "d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "vocab_size": 32128}"#,
+        r#"{"model_type": "made_up", "is_encoder_decoder": true, "d_model": 512}"#,
+        "torchrun pretrain_bert.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16",
+        "python x/pretrain_t5.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16",
+    ] {
+        assert!(error(text).contains("is no causal language model"), "{}", error(text));
+    }
+}
+
+/// A script that states its device to SLURM, a window, an optimizer and fp8 in a branch.
+#[test]
+fn parts_of_scripts_are_in_a_list() {
+    let job = config(
+        "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4 -C a100-80gb\nARGS=(--num-layers 24 --hidden-size 1024)\n\
+         if [ $FP8 = 1 ]; then\n  ARGS+=(--fp8-format hybrid)\nfi\n\
+         torchrun pretrain_gpt.py ${ARGS[@]} --num-attention-heads 16 --seq-length 2048 --bf16 --window-size 4096,0 \\\n \
+         --optimizer sgd --spec my.module layer_spec --global-batch-size 64",
+    );
+    assert_eq!((job.scenario.cluster.name.as_str(), job.scenario.cluster.devices()), ("A100-80GB", 8));
+    for part in ["sliding window", "The optimizer is read as Adam", "layer specification"] {
+        assert!(job.not_modelled.iter().any(|sentence| sentence.contains(part)), "{part}: {:?}", job.not_modelled);
+    }
+    let said = "fp8-format is in a branch (if, case) and is read as if that branch runs.";
+    assert!(job.assumed.iter().any(|sentence| sentence == said), "{:?}", job.assumed);
+    let plain =
+        config("--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --optimizer adam --window-size None");
+    assert!(plain.not_modelled.is_empty(), "{:?}", plain.not_modelled);
+}

@@ -11,6 +11,8 @@ enum When {
     AboveOne,
     /// The text is in the value.
     Contains(&'static str),
+    /// The value is another word.
+    IsNot(&'static str),
 }
 
 const DENSE: &str = "The dense layers are read as layers with experts.";
@@ -44,11 +46,22 @@ const PARTS: &[(&[&str], When, &str)] = &[
         "State-space (Mamba) layers are read as transformer layers.",
     ),
     (&["layer_types"], When::Contains("sliding_attention"), WINDOW),
+    (&["window-size", "window_size", "fullatt_block_indexes"], When::Set, WINDOW),
+    (
+        &["spec"],
+        When::Set,
+        "The layer specification of the script's own is not read. The layers are those of Megatron-LM.",
+    ),
+    (&["optimizer"], When::IsNot("adam"), "The optimizer is read as Adam."),
+    (
+        &["deepspeed.zero_optimization.offload_optimizer.device", "deepspeed.zero_optimization.offload_param.device"],
+        When::IsNot("none"),
+        "Offload of parameters and the optimizer to the host is not applied.",
+    ),
     (&["attention_chunk_size"], When::Set, "Layers with chunked attention are read as layers with full attention."),
     (&["index_topk", "compress_ratios"], When::Set, SPARSE),
     (&["cross_attention_layers"], When::Set, "Cross-attention layers are read as layers with self-attention."),
     (&["num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp-num-layers", "num_mtp_modules"], When::Set, MTP),
-    (&["is_encoder_decoder"], When::Contains("true"), "The encoder of the encoder-decoder model is left out."),
     (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
@@ -98,8 +111,9 @@ pub(super) fn report(keys: &mut Keys) {
 
 fn matters(value: &str, when: When) -> bool {
     match when {
-        When::Set => !matches!(value.trim(), "0" | "false" | "False" | "[]"),
+        When::Set => !matches!(value.trim(), "0" | "false" | "False" | "[]" | "None" | "-1" | "-1,-1" | "(-1, -1)"),
         When::AboveOne => value.trim().parse::<f64>().is_ok_and(|number| number > 1.0),
         When::Contains(text) => value.contains(text),
+        When::IsNot(word) => !value.trim().eq_ignore_ascii_case(word),
     }
 }

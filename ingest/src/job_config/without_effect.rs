@@ -65,7 +65,6 @@ const NAMES: &[&str] = &[
     "initial_context_length",
     "input_jitter_noise",
     "is_decoder",
-    "is_encoder_decoder",
     "length_penalty",
     "lm_head_bias",
     "max_length",

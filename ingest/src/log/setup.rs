@@ -1,19 +1,26 @@
 //! Size of a job, from what training programs print before the first step.
 
+mod device;
+mod layout;
 mod parts;
+mod precision;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use parts::JobSetups;
 
-use planner::observed::DeviceName;
+use planner::observed::{DeviceName, StatedLayout, StatedPrecision};
 
-/// Longest gap between a name and its value, in bytes: Megatron-LM fills it with dots.
-const MAX_GAP: usize = 80;
+use words::{flag, is_none, named};
+
 /// Names of the number of processes.
 const DEVICES: [&str; 3] = ["world size", "world_size", "num_processes"];
+/// Names of the number of devices in a row of JSON; on a command line they count those of a node.
+const ROW_DEVICES: [&str; 3] = ["num_gpus", "n_gpus", "num_devices"];
 /// Names of the tokens of a sequence.
-const LENGTHS: [&str; 5] = ["seq_length", "seq-length", "sequence length", "seq_len", "max_seq_len"];
+const LENGTHS: [&str; 6] =
+    ["seq_length", "seq-length", "sequence length", "seq_len", "max_seq_len", "encoder_seq_length"];
 /// Names of the transformer layers.
 const LAYERS: [&str; 4] = ["num_layers", "num-layers", "n_layers", "num_hidden_layers"];
 /// Names of the width of the residual stream.
@@ -29,12 +36,11 @@ const HEADS: [&str; 2] = ["num_attention_heads", "num-attention-heads"];
 const EXPERTS: [&str; 2] = ["num_experts", "num-experts"];
 /// Names of the vocabulary with its padding.
 const VOCABULARY: [&str; 1] = ["padded_vocab_size"];
-/// Names of the format of fp8.
-const FP8: [&str; 3] = ["fp8", "fp8_format", "fp8-format"];
+/// Names of the key and value heads; Megatron-LM uses the first two only with the switch below.
+const KV_HEADS: [&str; 3] = ["num_query_groups", "num-query-groups", "num_key_value_heads"];
+const GROUPED: [&str; 1] = ["group_query_attention"];
 /// In front of the parameters that are trained.
 const TRAINED: [&str; 2] = ["number of trainable parameters", "trainable params"];
-/// In front of the degrees of torchtitan's device mesh.
-const MESH: &str = "device mesh with";
 /// Lightning: "Starting with 64 processes".
 const STARTING: &str = "starting with ";
 
@@ -57,20 +63,31 @@ pub struct JobSetup {
     pub expert_feed_forward_size: Option<u32>,
     /// Query heads.
     pub attention_heads: Option<u32>,
+    /// Key and value heads of grouped-query attention.
+    pub query_groups: Option<u32>,
+    /// Whether attention is grouped.
+    pub is_grouped: Option<bool>,
     /// Experts of a layer; 0 for a dense model.
     pub experts: Option<u32>,
     /// Vocabulary with its padding.
     pub padded_vocabulary: Option<u32>,
     /// Parameters that are trained.
     pub trained_parameters: Option<u64>,
-    /// Whether products are in fp8.
-    pub is_fp8: Option<bool>,
+    /// Number format of products.
+    pub precision: StatedPrecision,
+    /// Parallel layout.
+    pub layout: StatedLayout,
     /// The device.
     pub device: Option<DeviceName>,
 }
 
 impl JobSetup {
-    /// These facts, and for what they do not state the others.
+    /// Key and value heads. Without grouped attention every query head has its own.
+    pub fn kv_heads(&self) -> Option<u32> {
+        if self.is_grouped == Some(false) { self.attention_heads } else { self.query_groups }
+    }
+
+    /// These facts; those that are absent come from `other`.
     fn or(self, other: Self) -> Self {
         Self {
             devices: self.devices.or(other.devices),
@@ -81,19 +98,23 @@ impl JobSetup {
             feed_forward_size: self.feed_forward_size.or(other.feed_forward_size),
             expert_feed_forward_size: self.expert_feed_forward_size.or(other.expert_feed_forward_size),
             attention_heads: self.attention_heads.or(other.attention_heads),
+            query_groups: self.query_groups.or(other.query_groups),
+            is_grouped: self.is_grouped.or(other.is_grouped),
             experts: self.experts.or(other.experts),
             padded_vocabulary: self.padded_vocabulary.or(other.padded_vocabulary),
             trained_parameters: self.trained_parameters.or(other.trained_parameters),
-            is_fp8: self.is_fp8.or(other.is_fp8),
+            precision: self.precision.or(other.precision),
+            layout: self.layout.or(other.layout),
             device: self.device.or(other.device),
         }
     }
 
-    /// Takes over what a line states, where nothing is stated yet.
+    /// Adds what a line states. The first value of a name counts.
     fn read(&mut self, line: &str) {
         let line = line.to_ascii_lowercase();
+        let layout = StatedLayout { microbatch: self.local_batch(&line), ..StatedLayout::default() };
         *self = self.or(Self {
-            devices: named(&line, &DEVICES).or_else(|| mesh(&line)).or_else(|| starting(&line)),
+            devices: devices(&line),
             sequence_length: named(&line, &LENGTHS),
             layers: named(&line, &LAYERS),
             hidden_size: named(&line, &HIDDEN),
@@ -101,13 +122,27 @@ impl JobSetup {
             feed_forward_size: named(&line, &FEED_FORWARD),
             expert_feed_forward_size: named(&line, &EXPERT_FEED_FORWARD),
             attention_heads: named(&line, &HEADS),
-            experts: named(&line, &EXPERTS).or_else(|| none(&line, &EXPERTS)),
+            query_groups: named(&line, &KV_HEADS),
+            is_grouped: flag(&line, &GROUPED),
+            experts: named(&line, &EXPERTS).or_else(|| is_none(&line, &EXPERTS).then_some(0)),
             padded_vocabulary: named(&line, &VOCABULARY),
             trained_parameters: trained(&line),
-            is_fp8: fp8(&line),
-            device: device(&line),
+            precision: precision::read(&line),
+            layout: layout::read(&line).or(layout),
+            device: device::read(&line),
         });
     }
+
+    /// The sequences of a microbatch of torchtitan without a pipeline: its local batch.
+    fn local_batch(&self, line: &str) -> Option<u32> {
+        named(line, &["local batch size"]).filter(|_| self.layout.pipeline.is_none_or(|degree| degree == 1))
+    }
+}
+
+/// The devices of a job, by their number or by the degrees of the device mesh.
+fn devices(line: &str) -> Option<u32> {
+    let row = || named(line, &ROW_DEVICES).filter(|_| line.trim_start().starts_with('{'));
+    named(line, &DEVICES).or_else(|| layout::mesh_devices(line)).or_else(|| starting(line)).or_else(row)
 }
 
 /// Reads the size of a job from the first bytes of its log. Of several values of one name the first counts.
@@ -123,99 +158,28 @@ pub fn job_setup(head: &[u8]) -> JobSetup {
 /// and in `train_batch_size ............. 64` of DeepSpeed. Without the points, that name is a batch of one device.
 fn train_batch(line: &str) -> Option<u32> {
     match line.split_once("total train batch size") {
-        Some((_, behind)) => {
-            let word = behind[behind.rfind('=')? + 1..].split_whitespace().next()?;
+        Some((_, after)) => {
+            let word = after[after.rfind('=')? + 1..].split_whitespace().next()?;
             word.replace(',', "").parse().ok()
         }
         None => named(line, &["train_batch_size"]).filter(|_| line.contains("...")),
     }
 }
 
-/// Parameters in `Number of trainable parameters = 20,277,248` and `trainable params: 20,971,520 || all params: ...`.
+/// Parameters in `Number of trainable parameters = 20,277,248`, `trainable params: 20,971,520 || all params: ...` and
+/// `Model llama3 8B size: 8,030,261,248 total parameters` of torchtitan, which trains them all.
 fn trained(line: &str) -> Option<u64> {
-    let (_, behind) = TRAINED.iter().find_map(|name| line.split_once(name))?;
-    let digits = behind.trim_start_matches([' ', '=', ':', '.']);
+    let titan =
+        || Some(line.split_once("model ")?.1.split_once(" size: ")?.1).filter(|text| text.contains("total parameters"));
+    let after = TRAINED.iter().find_map(|name| Some(line.split_once(name)?.1)).or_else(titan)?;
+    let digits = after.trim_start_matches([' ', '=', ':', '.']);
     let end = digits.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(digits.len());
     digits[..end].replace(',', "").parse().ok().filter(|count| *count > 0)
 }
 
-/// The word behind one of the names.
-fn word<'a>(line: &'a str, names: &[&str]) -> Option<&'a str> {
-    names.iter().find_map(|name| {
-        line.match_indices(name).find_map(|(at, _)| {
-            let before = line[..at].chars().next_back();
-            let is_own = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-            let behind = &line[at + name.len()..];
-            let text = behind.trim_start_matches([' ', '.', ':', '=', '"', '\'', '\t']);
-            let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
-            (is_own && text.len() < behind.len() && end > 0).then(|| &text[..end])
-        })
-    })
-}
-
-/// 0 where an argument of Megatron-LM is `None`.
-fn none(line: &str, names: &[&str]) -> Option<u32> {
-    (line.contains("...") && word(line, names) == Some("none")).then_some(0)
-}
-
-/// Whether products are in fp8, by the name of their format.
-fn fp8(line: &str) -> Option<bool> {
-    match word(line, &FP8)? {
-        "hybrid" | "e4m3" | "e5m2" | "true" => Some(true),
-        "none" | "false" => Some(false),
-        _ => None,
-    }
-}
-
-/// The device in `CUDA capacity: NVIDIA H100 with 94.99GiB memory` of torchtitan, and in `GPU 0: NVIDIA H100 80GB HBM3 (UUID: ...`.
-fn device(line: &str) -> Option<DeviceName> {
-    if let Some((_, behind)) = line.split_once("capacity: ") {
-        return behind.split_once(" with ").and_then(|(name, _)| DeviceName::find(name));
-    }
-    let (before, _) = line.split_once("(uuid:")?;
-    let (_, name) = before.split_once("gpu ")?.1.split_once(':')?;
-    DeviceName::find(name)
-}
-
-/// The whole number behind one of the names: "using world size: 64,", "seq_length ........ 2048", "world_size=8".
-fn named(line: &str, names: &[&str]) -> Option<u32> {
-    names.iter().find_map(|name| {
-        line.match_indices(name).find_map(|(at, _)| {
-            let before = line[..at].chars().next_back();
-            // "data_parallel_world_size" and "decoder_seq_length" are other quantities; "--seq-length" is an argument.
-            let is_own = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-            is_own.then(|| number(&line[at + name.len()..])).flatten()
-        })
-    })
-}
-
-/// A number behind blanks, dots and signs only.
-fn number(text: &str) -> Option<u32> {
-    let gap = text.find(|c: char| !matches!(c, ' ' | '.' | ':' | '=' | '"' | '\'' | '(' | '\t'))?;
-    let digits = text[gap..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - gap);
-    let value: u32 = text[gap..gap + digits].parse().ok()?;
-    // "8.5" is no count, and neither is "8k".
-    let mut behind = text[gap + digits..].chars();
-    let is_whole = match (behind.next(), behind.next()) {
-        (Some('.'), Some(next)) => !next.is_ascii_digit(),
-        (next, _) => next.is_none_or(|c| !c.is_alphanumeric() && c != '_'),
-    };
-    (gap > 0 && gap <= MAX_GAP && value > 0 && is_whole).then_some(value)
-}
-
-/// Product of the degrees in `Building 2-D device mesh with ['dp', 'tp'], [4, 2]`.
-fn mesh(line: &str) -> Option<u32> {
-    let (_, behind) = line.split_once(MESH)?;
-    let degrees = behind.rsplit_once('[')?.1.split_once(']')?.0;
-    degrees
-        .split(',')
-        .map(|degree| degree.trim().parse::<u32>().ok())
-        .try_fold(1_u32, |product, degree| product.checked_mul(degree?).filter(|product| *product > 0))
-}
-
 /// The count in "All distributed processes registered. Starting with 64 processes".
 fn starting(line: &str) -> Option<u32> {
-    let (_, behind) = line.split_once(STARTING)?;
-    let (count, rest) = behind.split_once(' ')?;
+    let (_, after) = line.split_once(STARTING)?;
+    let (count, rest) = after.split_once(' ')?;
     rest.starts_with("processes").then(|| count.parse().ok()).flatten().filter(|count| *count > 0)
 }

@@ -1,5 +1,6 @@
 //! The tables of NVIDIA's aiconfigurator, as Parquet or CSV: `gemm_perf`, `context_attention_perf`,
-//! `encoder_attention_perf`, `nccl_perf` and `moe_perf`. Times are in milliseconds, all kernels forward.
+//! `encoder_attention_perf`, `nccl_perf` and `moe_perf`. Times are in milliseconds, or in the unit of the column's name
+//! (`latency_us`); all kernels are forward.
 //!
 //! `message_size` of `nccl_perf` counts elements of `nccl_dtype`, of the whole vector as in nccl-tests. `moe_perf` times
 //! the two products of all experts; they become one grouped product with the same operations.
@@ -13,7 +14,13 @@ use super::nccl_tests::operation;
 use super::refused::Refused;
 use super::table::{Row, Table};
 
-const MILLISECOND: f64 = 1e-3;
+/// Columns of times, with their units in words and in seconds.
+const TIMES: [(&str, &str, f64); 4] = [
+    ("latency", "milliseconds", 1e-3),
+    ("latency_ms", "milliseconds", 1e-3),
+    ("latency_us", "microseconds", 1e-6),
+    ("latency_s", "seconds", 1.0),
+];
 /// Fewest tokens of one expert: below, reading weights dominates, as in serving.
 const FEWEST_TOKENS: f64 = 64.0;
 
@@ -35,7 +42,7 @@ pub(super) fn is(header: &[String]) -> bool {
 fn kind(header: &[String]) -> Option<Kind> {
     let has = |names: &[&str]| names.iter().all(|name| header.iter().any(|column| column == name));
     match () {
-        () if !has(&["latency"]) => None,
+        () if time(header).is_none() => None,
         () if has(&["gemm_dtype", "m", "n", "k"]) => Some(Kind::Gemm),
         () if has(&["batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim"]) => {
             Some(Kind::ContextAttention)
@@ -47,10 +54,16 @@ fn kind(header: &[String]) -> Option<Kind> {
     }
 }
 
+/// The column of times; of several none, because they may contradict each other.
+fn time(header: &[String]) -> Option<(&'static str, &'static str, f64)> {
+    let mut found = TIMES.into_iter().filter(|(name, ..)| header.iter().any(|column| column == name));
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// Reads every row; the value is the device of the column `device`.
 pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<String>, ProfileError> {
-    let Some(kind) = kind(table.header()) else { return Ok(None) };
-    ledger.assume("latency is in milliseconds; every kernel is a forward pass");
+    let Some((kind, (column, unit, seconds))) = kind(table.header()).zip(time(table.header())) else { return Ok(None) };
+    ledger.assume(format!("{column} is in {unit}; every kernel is a forward pass"));
     match kind {
         Kind::Nccl => {
             ledger.assume("message_size counts elements of nccl_dtype, of the whole vector");
@@ -74,13 +87,14 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<
                 Some(_) => {}
             }
         }
-        ledger.take(|| row.shown("latency"), sample(&row, kind))?;
+        let sample = kernel(&row, kind).and_then(|kernel| Ok(Sample { kernel, time: row.time(column, seconds)? }));
+        ledger.take(|| row.shown(column), sample)?;
     }
     Ok(device)
 }
 
-fn sample(row: &Row<'_>, kind: Kind) -> Result<Sample, Refused> {
-    let kernel = match kind {
+fn kernel(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
+    Ok(match kind {
         Kind::Gemm => {
             let [m, n, k] = [row.whole("m")?, row.whole("n")?, row.whole("k")?];
             let format = number_format(row, "gemm_dtype")?;
@@ -102,8 +116,7 @@ fn sample(row: &Row<'_>, kind: Kind) -> Result<Sample, Refused> {
             Kernel::Collective(Collective { operation, bytes, ranks, ranks_per_node: ranks })
         }
         Kind::Moe => moe(row)?,
-    };
-    Ok(Sample { kernel, time: row.time("latency", MILLISECOND)? })
+    })
 }
 
 fn number_format(row: &Row<'_>, column: &str) -> Result<Format, Refused> {

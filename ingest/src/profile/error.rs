@@ -84,6 +84,11 @@ pub enum ProfileError {
         "neither the file nor its name says which collective ran; name the file after it, like all_gather_perf.txt"
     )]
     NoCollective,
+    /// Groups of a collective benchmark that have different numbers of devices or nodes.
+    #[error(
+        "the groups that ran at the same time have different numbers of devices or nodes; upload the output of one of them"
+    )]
+    UnequalGroups,
     /// Rows of several devices.
     #[error("the rows are of several devices, {first} and {second}; upload those of one device")]
     TwoDevices {

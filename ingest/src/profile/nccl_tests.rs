@@ -1,10 +1,11 @@
 //! The output of nccl-tests and rccl-tests: text with comment lines, or JSON (`-J`).
 //!
-//! The out-of-place time is used, in microseconds. `size` is that of the largest buffer: the whole vector of an all-gather
-//! and a reduce-scatter, the send buffer of one device for an all-to-all. Devices and nodes come from the lines
-//! `Rank 3 ... on HOST device 3 [...] NVIDIA H100 80GB HBM3`, the collective from the program's name.
+//! The out-of-place time is used, in the unit of the header or in microseconds. `size` is that of the largest buffer: the whole
+//! vector of an all-gather and a reduce-scatter, the send buffer of one device for an all-to-all. Devices and nodes come from the lines
+//! `Rank 3 Group 0 ... on HOST device 3 [...] NVIDIA H100 80GB HBM3`, the collective from the program's name. A collective has the
+//! devices of one group.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
@@ -18,6 +19,12 @@ use super::{Format, Hints, Profile, ProfileError};
 const MICROSECOND: f64 = 1e-6;
 /// Below this bandwidth, in GB/s, two decimals are too few to derive the number of devices.
 const LEAST_BANDWIDTH: f64 = 10.0;
+/// Relative tolerance of the ratio of two bandwidths.
+const RATIO_TOLERANCE: f64 = 0.02;
+/// Below this bandwidth, in GB/s, two decimals are too few to compare it with size and time.
+const LEAST_COMPARED: f64 = 0.1;
+/// Factor between a printed bandwidth and size over time above which the time has another unit.
+const OTHER_UNIT: f64 = 100.0;
 
 /// Devices of a node; more are on several nodes, or on a rack whose links differ from those of a node.
 const USUAL_NODE: u32 = 8;
@@ -34,12 +41,17 @@ pub(super) fn is(text: &str) -> bool {
     text.lines().any(|line| columns(body(line)).is_some())
 }
 
-/// A line without the rank that `mpirun --tag-output` puts before it.
+/// A line without the rank that `mpirun --tag-output` (`[1,0]<stdout>:`), `srun -l` (`0: `) and others put before it.
 fn body(line: &str) -> &str {
     let line = line.trim();
-    match line.strip_prefix('[').and_then(|rest| rest.split_once(">:")) {
-        Some((_, rest)) => rest.trim(),
-        None => line,
+    if let Some((_, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(">:")) {
+        return rest.trim();
+    }
+    let is_tag =
+        |tag: &str| !tag.is_empty() && tag.len() < 40 && !tag.contains(|c: char| c.is_whitespace() || c == '#');
+    match line.split_once(": ") {
+        Some((tag, rest)) if is_tag(tag) => rest.trim(),
+        _ => line,
     }
 }
 
@@ -75,9 +87,25 @@ pub(super) fn operation(name: &str) -> Option<Option<Operation>> {
 #[expect(clippy::option_option, reason = "as of `operation`")]
 struct Test {
     operation: Option<Option<Operation>>,
+    /// Devices and hosts by group; `NCCL_TESTS_SPLIT` makes several.
+    groups: BTreeMap<u32, Group>,
+    /// Unit of the time in seconds, where the header states it.
+    unit: Option<f64>,
+    rows: Vec<Row>,
+}
+
+/// The devices that run a collective together.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Group {
     ranks: u32,
     hosts: BTreeSet<String>,
-    rows: Vec<Row>,
+}
+
+impl Group {
+    fn add(&mut self, host: String) {
+        self.ranks += 1;
+        self.hosts.insert(host);
+    }
 }
 
 /// One message size.
@@ -100,16 +128,23 @@ impl Measured {
     fn new(
         place: &str,
         bytes: f64,
-        micros: Option<f64>,
+        seconds: Option<f64>,
         [algorithm, bus]: [f64; 2],
         redop: &str,
     ) -> Result<Self, Refused> {
-        let micros = micros.ok_or_else(|| Refused::new("a row without an out-of-place time", place))?;
-        if bytes <= 0.0 || micros <= 0.0 || !micros.is_finite() {
+        let seconds = seconds.ok_or_else(|| Refused::new("a row without an out-of-place time", place))?;
+        if bytes <= 0.0 || seconds <= 0.0 || !seconds.is_finite() {
             return Err(Refused::new("a size or a time that is zero, negative or not finite", place));
         }
+        let factor = bytes / seconds / 1e9 / algorithm;
+        if algorithm >= LEAST_COMPARED && !(1.0 / OTHER_UNIT..=OTHER_UNIT).contains(&factor) {
+            return Err(Refused::new(
+                "size over time is not the bandwidth of the row: the time has another unit",
+                place,
+            ));
+        }
         let reduces = !redop.is_empty() && redop != "none";
-        Ok(Self { bytes, seconds: micros * MICROSECOND, algorithm, bus, reduces })
+        Ok(Self { bytes, seconds, algorithm, bus, reduces })
     }
 }
 
@@ -137,17 +172,22 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
             if let Some(name) = line.split_once(STARTING).map(|(_, name)| name) {
                 test.operation = operation(name);
             }
-            if let Some((host, name)) = rank_line(line) {
-                test.ranks += 1;
-                test.hosts.insert(host.to_owned());
-                device.get_or_insert_with(|| name.to_owned());
+            if let Some(unit) = unit(line) {
+                test.unit = Some(unit);
+            }
+            if let Some((group, host, name)) = rank_line(line) {
+                test.groups.entry(group).or_default().add(host.to_owned());
+                let known = device.get_or_insert_with(|| name.to_owned());
+                if known != name {
+                    return Err(ProfileError::TwoDevices { first: known.clone(), second: name.to_owned() });
+                }
             }
         } else if let Some(word) = line.split_whitespace().find(|word| word.ends_with("_perf")) {
             end(&mut test, &mut ledger)?;
             test.operation = operation(word).or(test.operation);
         } else if line.starts_with(|c: char| c.is_ascii_digit()) && !header.is_empty() {
             let place = format!("row {}", number + 1);
-            let measured = row(line, &header, &place);
+            let measured = row(line, &header, test.unit.unwrap_or(MICROSECOND), &place);
             test.rows.push(Row { place, measured });
             if test.rows.len() > super::MAX_VALUES {
                 return Err(ProfileError::TooManyValues);
@@ -159,16 +199,30 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     ledger.finish(device)
 }
 
-/// Host and device name of a line `#  Rank  3 Group  0 Pid 99 on host device  3 [0000:61:00] NVIDIA H100 80GB HBM3`.
-fn rank_line(line: &str) -> Option<(&str, &str)> {
+/// Group, host and device name of a line `#  Rank  3 Group  0 Pid 99 on host device  3 [0000:61:00] NVIDIA H100 80GB HBM3`.
+fn rank_line(line: &str) -> Option<(u32, &str, &str)> {
     let rest = line.trim_start_matches('#').trim().strip_prefix("Rank")?;
-    let (_, rest) = rest.split_once(" on ")?;
+    let (before, rest) = rest.split_once(" on ")?;
     let (host, rest) = rest.trim().split_once(" device ")?;
     let (_, name) = rest.split_once(']')?;
-    Some((host.trim(), name.trim()))
+    let group = before.split_once("Group").and_then(|(_, after)| after.split_whitespace().next()?.parse().ok());
+    Some((group.unwrap_or(0), host.trim(), name.trim()))
 }
 
-fn row(line: &str, header: &[String], place: &str) -> Result<Measured, Refused> {
+/// The unit of the time in seconds, in the line below the names of the columns: `#  (B)  (elements)  (us)  (GB/s)`.
+fn unit(line: &str) -> Option<f64> {
+    let words = || line.split_whitespace();
+    words().find(|word| *word == "(B)")?;
+    words().find_map(|word| match word {
+        "(ns)" => Some(1e-9),
+        "(us)" => Some(MICROSECOND),
+        "(ms)" => Some(1e-3),
+        "(s)" | "(sec)" => Some(1.0),
+        _ => None,
+    })
+}
+
+fn row(line: &str, header: &[String], unit: f64, place: &str) -> Result<Measured, Refused> {
     let cells: Vec<&str> = line.split_whitespace().collect();
     let cell = |name: &str| header.iter().position(|column| column == name).and_then(|at| cells.get(at).copied());
     let number = |name: &str| cell(name).and_then(|cell| cell.parse::<f64>().ok()).filter(|value| value.is_finite());
@@ -180,7 +234,7 @@ fn row(line: &str, header: &[String], place: &str) -> Result<Measured, Refused> 
     if number("#wrong").is_some_and(|wrong| wrong > 0.0) {
         return Err(wrong(shown()));
     }
-    Measured::new(&shown(), bytes, time, bandwidths, cell("redop").unwrap_or_default())
+    Measured::new(&shown(), bytes, time.map(|time| time * unit), bandwidths, cell("redop").unwrap_or_default())
 }
 
 /// The refusal of a row whose collective computed wrong values.
@@ -189,11 +243,33 @@ fn wrong(place: String) -> Refused {
 }
 
 impl Test {
+    /// The devices of one group. Groups that run at the same time must be alike.
+    fn group(&self, ledger: &mut Ledger) -> Result<Group, ProfileError> {
+        let mut groups = self.groups.values();
+        let Some(first) = groups.next() else { return Ok(Group::default()) };
+        let shape = |group: &Group| (group.ranks, group.hosts.len());
+        if groups.any(|group| shape(group) != shape(first)) {
+            return Err(ProfileError::UnequalGroups);
+        }
+        if self.groups.len() > 1 {
+            ledger.assume(format!(
+                "{} groups of {} devices run at the same time: a collective has the devices of one group",
+                self.groups.len(),
+                first.ranks
+            ));
+        }
+        Ok(first.clone())
+    }
+
     fn finish(self, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        ledger.assume("the out-of-place time is used, in microseconds");
+        ledger.assume(match self.unit {
+            Some(unit) if unit > MICROSECOND => "the out-of-place time is used, in the unit of the header",
+            _ => "the out-of-place time is used, in microseconds",
+        });
+        let group = self.group(ledger)?;
         let named = self.operation.or_else(|| {
             let by_name = operation(&hints.name);
             if by_name.is_some() {
@@ -211,7 +287,7 @@ impl Test {
         ratios.sort_by(f64::total_cmp);
         let ratio = ratios.get(ratios.len() / 2).copied();
         let reduces = clear.iter().all(|measured| measured.reduces);
-        let known = if self.ranks > 0 { Some(self.ranks) } else { hints.ranks };
+        let known = if group.ranks > 0 { Some(group.ranks) } else { hints.ranks };
         let operation = match named {
             Some(operation) => operation,
             None => Some(by_ratio(ratio, known, reduces).ok_or(ProfileError::NoCollective)?),
@@ -228,7 +304,15 @@ impl Test {
             Some((ranks, format!("{ranks} devices took part, by the ratio of the two bandwidths")))
         };
         let ranks = if let Some(ranks) = known {
-            ranks
+            // The program prints the ratio of the devices that took part.
+            let is_other = ratio.is_some_and(|ratio| !is_ratio_of(operation, ranks, ratio));
+            match by_bandwidth().filter(|_| is_other) {
+                Some((other, reason)) => {
+                    ledger.assume(format!("{reason}; the lines of the ranks or the given number are {ranks}"));
+                    other
+                }
+                None => ranks,
+            }
         } else if operation == Operation::SendReceive {
             ledger.assume("a send and receive has two ends");
             2
@@ -237,7 +321,7 @@ impl Test {
             ledger.assume(reason);
             ranks
         };
-        let ranks_per_node = match (hints.ranks_per_node, self.hosts.len() as u32) {
+        let ranks_per_node = match (hints.ranks_per_node, group.hosts.len() as u32) {
             (Some(most), _) => most.min(ranks),
             (None, 0) if hints.ranks_per_node_of_name().is_some() => {
                 let most = hints.ranks_per_node_of_name().unwrap_or(ranks);
@@ -249,7 +333,7 @@ impl Test {
                 ledger.assume("all devices are on one node");
                 ranks
             }
-            (None, hosts) => (ranks / hosts).max(1),
+            (None, hosts) => (known.unwrap_or(ranks) / hosts).max(1),
         };
         // A send and receive has two ends, in however many devices it runs at the same time.
         let ranks = if operation == Operation::SendReceive { 2 } else { ranks };
@@ -269,11 +353,22 @@ impl Test {
     }
 }
 
+/// Whether a ratio of bus to algorithm bandwidth is that of `ranks` devices.
+fn is_ratio_of(operation: Operation, ranks: u32, ratio: f64) -> bool {
+    let share = 1.0 - 1.0 / f64::from(ranks.max(1));
+    let expected = match operation {
+        Operation::AllReduce => 2.0 * share,
+        Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => share,
+        Operation::SendReceive => return true,
+    };
+    (ratio - expected).abs() <= RATIO_TOLERANCE * expected
+}
+
 /// The collective whose bus bandwidth is `ratio` of its algorithm bandwidth among `ranks` devices: 2 (n - 1) / n for an
 /// all-reduce and (n - 1) / n for a reduce-scatter, of the collectives that reduce. Others cannot be distinguished.
 fn by_ratio(ratio: Option<f64>, ranks: Option<u32>, reduces: bool) -> Option<Operation> {
     let share = ranks.filter(|&ranks| ranks > 1 && reduces).map(|ranks| 1.0 - 1.0 / f64::from(ranks))?;
-    let near = |expected: f64| ratio.is_some_and(|ratio| (ratio / expected - 1.0).abs() < 0.02);
+    let near = |expected: f64| ratio.is_some_and(|ratio| (ratio / expected - 1.0).abs() < RATIO_TOLERANCE);
     if near(2.0 * share) { Some(Operation::AllReduce) } else { near(share).then_some(Operation::ReduceScatter) }
 }
 
@@ -309,6 +404,8 @@ struct DeviceRow {
     hostname: String,
     #[serde(default)]
     device_info: String,
+    #[serde(default)]
+    group: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -339,7 +436,10 @@ pub(super) fn read_json(text: &str, hints: &Hints) -> Result<Profile, ProfileErr
         serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;
     let mut ledger = Ledger::new(Format::NcclTests);
     let named = document.results.iter().find_map(|row| operation(row.experiment_name.as_deref()?));
-    let hosts = document.config.devices.iter().map(|device| device.hostname.clone()).collect();
+    let mut groups = BTreeMap::<u32, Group>::new();
+    for device in &document.config.devices {
+        groups.entry(device.group).or_default().add(device.hostname.clone());
+    }
     let rows = document.results.into_iter().enumerate().map(|(number, row)| {
         let place = format!("result {}", number + 1);
         let wrong_values = row.out_of_place.as_ref().and_then(|place| place.nwrong.as_f64());
@@ -350,13 +450,14 @@ pub(super) fn read_json(text: &str, hints: &Hints) -> Result<Profile, ProfileErr
         let (time, bandwidths) = row.out_of_place.map_or((None, [0.0; 2]), |place| {
             (place.time, [place.alg_bw, place.bus_bw].map(Option::unwrap_or_default))
         });
-        let measured = Measured::new(&place, row.size, time, bandwidths, row.redop.trim());
+        let seconds = time.map(|micros| micros * MICROSECOND);
+        let measured = Measured::new(&place, row.size, seconds, bandwidths, row.redop.trim());
         Row { place, measured }
     });
     let test = Test {
         operation: named.or_else(|| operation(&document.args.to_string())),
-        ranks: document.config.devices.len() as u32,
-        hosts,
+        groups,
+        unit: None,
         rows: rows.collect(),
     };
     test.finish(hints, &mut ledger)?;

@@ -15,7 +15,7 @@
 //!
 //! The same as JSON: `{"scheme_times": [{"tp": 2, "cp": 1, "length": 4096, "time_ms": 12.5}, ...]}`, whose timings count from 0.
 //!
-//! Embedding, head and loss are no layers. Where the same microbatch was timed with two numbers of layers, what surrounds them is taken
+//! Two times of a row must agree within 1 %. Embedding, head and loss are no layers. Where the same microbatch was timed with two numbers of layers, what surrounds them is taken
 //! away; of several timings of one microbatch the median counts.
 
 use std::collections::BTreeMap;
@@ -41,6 +41,8 @@ const KEY: &str = "scheme_times";
 const MOST_DEVICES: f64 = 1_048_576.0;
 /// Most tokens, sequences and layers.
 const LARGEST: f64 = 1e9;
+/// Relative difference of two times of a row that are the same.
+const SAME_TIME: f64 = 0.01;
 /// Longest time, eleven days in seconds.
 const LONGEST_S: f64 = 1e6;
 
@@ -251,10 +253,12 @@ fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refuse
     };
     let mut time = None;
     for (column, unit) in TIMES {
-        if let Some(cell) = (entry.cell)(column)? {
-            time = Some(entry.positive(column, &cell, LONGEST_S / unit)? * unit);
-            break;
+        let Some(cell) = (entry.cell)(column)? else { continue };
+        let seconds = entry.positive(column, &cell, LONGEST_S / unit)? * unit;
+        if time.is_some_and(|first: f64| (seconds / first - 1.0).abs() > SAME_TIME) {
+            return Err(Refused::new("two times of a row contradict each other", entry.shown(column, &cell)));
         }
+        time = time.or(Some(seconds));
     }
     let seconds = time.ok_or_else(|| Refused::new("a time is missing", (entry.place)("time_us")))?;
     Ok(SchemeTiming { at: AtDegrees { tensor, context, exchange }, tokens, sequences, layers, seconds })
@@ -329,6 +333,16 @@ mod tests {
         let made = schemes(&profile.timings);
         assert!((made[0].timings_us[0][2] - 4000.0).abs() < 1e-6, "{made:?}");
         assert_eq!(made[1].at.exchange, Some(ContextExchange::AllToAll));
+    }
+
+    /// 8 ms are 8,000 us. 24,000 us are not.
+    #[test]
+    fn times_that_contradict_each_other_are_refused() {
+        let profile = read(b"tp,length,time_ms,time_us\n1,2048,8,8000\n1,2048,8,24000\n1,4096,,9000\n").unwrap();
+        assert_eq!(profile.timings.iter().map(|timing| timing.tokens).collect::<Vec<_>>(), [2048, 4096]);
+        let [refusal] = &profile.report.refused[..] else { panic!("{:?}", profile.report) };
+        assert_eq!(refusal.reason, "two times of a row contradict each other");
+        assert_eq!(refusal.first, "row 3, column time_ms: 8");
     }
 
     #[test]

@@ -67,28 +67,36 @@ impl Kind {
     }
 }
 
-/// Parts of names of kernels that communicate: of NCCL, RCCL, NVSHMEM, DeepEP, MSCCL and MSCCL++, of PyTorch's symmetric
-/// memory, of Transformer Engine's user buffers, and of HCCL, and of the custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
-const COLLECTIVES: [&str; 12] = [
-    "nccl",
-    "hccl",
-    "hcom_",
-    "rccl",
-    "nvshmem",
-    "deep_ep",
-    "msccl",
-    "multimem_",
-    "shot_all_reduce",
-    "userbuffers",
-    "cross_device_reduce",
-    "allreduce_fusion",
-];
+/// Libraries whose kernels communicate: NCCL, RCCL, HCCL, MSCCL and MSCCL++. Their names are words: `ncclDevKernel` and `nccl:all_reduce`
+/// contain one, `ncclless` does not.
+const LIBRARIES: [&str; 6] = ["nccl", "rccl", "hccl", "hcom", "mscclpp", "msccl"];
+
+/// Parts of names of other kernels that communicate: of NVSHMEM, DeepEP, PyTorch's symmetric memory, Transformer Engine's user buffers,
+/// and the custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
+const COLLECTIVES: [&str; 7] =
+    ["nvshmem", "deep_ep", "multimem_", "shot_all_reduce", "userbuffers", "cross_device_reduce", "allreduce_fusion"];
 
 /// Whether a kernel communicates, by its name.
 fn is_collective(name: &str) -> bool {
-    COLLECTIVES.iter().any(|library| {
-        name.as_bytes().windows(library.len()).any(|window| window.eq_ignore_ascii_case(library.as_bytes()))
-    })
+    LIBRARIES.iter().any(|library| places(name, library).any(|(before, after)| is_word(before, after)))
+        || COLLECTIVES.iter().any(|part| places(name, part).next().is_some())
+}
+
+/// What surrounds each occurrence of a part in a name, whatever its case.
+fn places<'a>(name: &'a str, part: &'static str) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    let bytes = name.as_bytes();
+    let is_part = move |place: &usize| bytes[*place..*place + part.len()].eq_ignore_ascii_case(part.as_bytes());
+    let places = 0..(bytes.len() + 1).saturating_sub(part.len());
+    places.filter(is_part).map(move |place| (&bytes[..place], &bytes[place + part.len()..]))
+}
+
+/// Whether a name of a library begins and ends a word: after it a word begins with a capital letter, or is one of a kernel's name in
+/// lower case.
+fn is_word(before: &[u8], after: &[u8]) -> bool {
+    const WORDS: [&[u8]; 7] = [b"dev", b"kernel", b"sym", b"all", b"reduce", b"broadcast", b"send"];
+    let is_start = before.last().is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    let is_end = after.first().is_none_or(|byte| !byte.is_ascii_lowercase());
+    is_start && (is_end || WORDS.iter().any(|word| after.starts_with(word)))
 }
 
 #[cfg(test)]
@@ -109,10 +117,22 @@ mod tests {
             "mscclpp_kernel",
             "mscclKernel_Sum_half_Simple_MSCCL",
             "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport",
+            "NCCL_AllReduce",
+            "nccldevkernel_allreduce_sum",
+            "void rcclGenericKernel<1, false>",
+            "nccl:all_reduce",
+            "hcom_allReduce_",
+            "HcclAllGather",
         ] {
             assert_eq!(Kind::of("kernel", name), Kind::Communication, "{name}");
         }
-        for name in ["void at::native::reduce_kernel<512, 1>", "small_reduce_kernel", "fused_add_rms_norm_kernel"] {
+        for name in [
+            "void at::native::reduce_kernel<512, 1>",
+            "small_reduce_kernel",
+            "fused_add_rms_norm_kernel",
+            "my_gemm_with_ncclless_epilogue",
+            "xnccl_gemm",
+        ] {
             assert_eq!(Kind::of("kernel", name), Kind::Compute, "{name}");
         }
         assert_eq!(Kind::of("Kernel", "ampere_bf16_s16816gemm"), Kind::Compute);

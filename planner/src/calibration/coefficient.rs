@@ -9,6 +9,9 @@ use super::{FEWEST, Sample};
 /// Messages of so many bytes are limited by the bandwidth of the link.
 const LARGE_MESSAGE: f64 = 16_777_216.0;
 
+/// Fewest message sizes that determine the factor of a collective.
+const FEWEST_OF_A_FACTOR: usize = 4;
+
 /// Start of a kernel on a typical device, in µs.
 const TYPICAL_LAUNCH_US: f64 = 4.0;
 
@@ -120,11 +123,12 @@ impl Coefficient {
         }
     }
 
-    /// Fewest different shapes that determine it: one large all-reduce measures the bandwidth of a link, while other
-    /// coefficients shape a curve.
+    /// Fewest different shapes that determine it: one large all-reduce measures the bandwidth of a link, a few sizes of another
+    /// collective its factor, while other coefficients shape a curve.
     pub(super) const fn fewest(self) -> usize {
         match self {
             Self::LinkEfficiency => 1,
+            Self::HalfCollectives | Self::AllToAll => FEWEST_OF_A_FACTOR,
             _ => FEWEST,
         }
     }

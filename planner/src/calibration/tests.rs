@@ -181,6 +181,30 @@ fn collectives_of_a_node_are_found_again_and_those_across_nodes_left_out() {
     assert!(fitted.parts.iter().any(|part| part.part == "others" && part.samples == 30));
 }
 
+/// Eight sizes of an all-gather on a machine whose factor is 0.9 determine that factor and nothing else.
+#[test]
+fn eight_sizes_of_one_collective_determine_its_factor() {
+    let before = cluster("h100").unwrap();
+    let mut truth = before.clone();
+    let curve = truth.intra_node.curve.get_or_insert(crate::cluster::LinkCurve::GENERIC);
+    curve.half_collectives = 0.9;
+    let sample = |exponent: i32| {
+        let collective = Collective {
+            operation: Operation::AllGather,
+            bytes: f64::powi(2.0, exponent),
+            ranks: 8,
+            ranks_per_node: 8,
+        };
+        let time = Group::spread(&truth, 8, 8).time(collective.operation, collective.bytes);
+        Sample { kernel: Kernel::Collective(collective), time }
+    };
+    let samples: Vec<Sample> = (20..28).map(sample).collect();
+    let fitted = fit(&before, &samples, "all_gather");
+    let curve = fitted.cluster.intra_node.curve.unwrap();
+    assert!((curve.half_collectives - 0.9).abs() < 1e-3, "{curve:?}");
+    assert!((fitted.cluster.intra_node.efficiency - before.intra_node.efficiency).abs() < f64::EPSILON);
+}
+
 #[test]
 fn too_few_timings_are_reported_and_change_nothing() {
     let before = cluster("h100").unwrap();

@@ -5,7 +5,9 @@
 
 mod correction;
 mod device;
+mod layout;
 mod planned;
+mod precision;
 mod stated;
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,9 @@ mod tests;
 use correction::corrections;
 pub use correction::{Correction, corrected};
 pub use device::DeviceName;
+pub use layout::StatedLayout;
 pub use planned::PlannedJob;
+pub use precision::{BaseFormat, StatedPrecision};
 
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +30,11 @@ const SAMPLES_TOLERANCE: f64 = 0.005;
 const TOKENS_TOLERANCE: f64 = 0.10;
 /// Relative tolerance of the number of devices before it is rounded.
 const DEVICES_TOLERANCE: f64 = 0.02;
-/// Relative tolerance of the operations of a step, around the nearest known formula: vocabularies are padded, and programs leave
-/// out the router, the embedding or the norms.
-const FLOPS_TOLERANCE: f64 = 0.10;
+/// Relative tolerance of the operations of a step, around the nearest known formula.
+const FLOPS_TOLERANCE: f64 = 0.01;
+/// Relative difference within which a formula may still explain the operations: vocabularies are padded, and programs leave out
+/// the router, the embedding or the norms. A model of other dimensions may have as many operations.
+const FLOPS_NEAR: f64 = 0.10;
 
 /// Figures of a log that identify its job: medians over the steps that count. Absent where the log does not state them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -55,14 +61,18 @@ pub struct LoggedJob {
     pub feed_forward_size: Option<f64>,
     /// Stated query heads.
     pub attention_heads: Option<f64>,
+    /// Stated key and value heads.
+    pub kv_heads: Option<f64>,
     /// Stated experts of a layer; 0 for a dense model.
     pub experts: Option<f64>,
     /// Stated vocabulary, as the program pads it.
     pub vocabulary: Option<f64>,
     /// Stated number of parameters that are trained.
     pub trained_parameters: Option<f64>,
-    /// Whether products are in fp8.
-    pub is_fp8: Option<bool>,
+    /// Stated number format of products.
+    pub precision: StatedPrecision,
+    /// Stated parallel layout.
+    pub layout: StatedLayout,
     /// Stated device.
     pub device: Option<DeviceName>,
     /// TFLOP/s of one device, by the log's own formula.
@@ -96,16 +106,20 @@ pub enum JobQuantity {
     FeedForwardSize,
     /// Query heads of a language model.
     AttentionHeads,
+    /// Key and value heads of a language model.
+    KvHeads,
     /// Experts of a layer; 0 for a dense model.
     Experts,
     /// Vocabulary of a language model.
     Vocabulary,
     /// Parameters that are trained.
     TrainedParameters,
-    /// Bits of an element of a product: 8 for fp8, else 16.
+    /// Bits of an element of a product: 8 for fp8, 16 for bf16 and fp16, 32 for fp32.
     ProductBits,
     /// The accelerator, by its name.
     Device,
+    /// Degrees, microbatch and recomputation, by their names.
+    Layout,
 }
 
 /// Result of one check.
@@ -117,6 +131,8 @@ pub enum Agreement {
     Same,
     /// They do not: these are different jobs.
     Different,
+    /// The job is the same, and the plan has another layout than the run: their times cannot be compared.
+    OtherLayout,
     /// The log does not state enough.
     NotChecked,
 }
@@ -179,6 +195,16 @@ impl JobComparison {
     /// Whether no check found a difference.
     pub fn is_same_job(&self) -> bool {
         self.checks.iter().all(|check| check.agreement != Agreement::Different)
+    }
+
+    /// Whether the plan has the layout of the run, as far as the log states it.
+    pub fn is_same_layout(&self) -> bool {
+        self.checks.iter().all(|check| check.agreement != Agreement::OtherLayout)
+    }
+
+    /// Whether a difference of times is an error of the prediction: job and layout are the same.
+    pub fn is_comparable(&self) -> bool {
+        self.is_same_job() && self.is_same_layout()
     }
 
     /// The checks that found a difference.
@@ -325,29 +351,48 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
     let Some(measured) = measured.filter(|flops| is_positive(*flops)) else {
         return (not_checked(quantity, own, "the log states no TFLOP/s, or no step time"), Vec::new());
     };
-    let near = formulas_near(&plan.flops, measured, FLOPS_TOLERANCE);
+    let near = formulas_near(&plan.flops, measured, FLOPS_NEAR);
     let samples = log.samples().map(|(samples, _)| samples / plan.samples_of_a_step());
-    let per_sample =
-        samples.map(|ratio| formulas_near(&plan.flops, measured / ratio, FLOPS_TOLERANCE)).unwrap_or_default();
+    let per_sample = samples.map(|ratio| formulas_near(&plan.flops, measured / ratio, FLOPS_NEAR)).unwrap_or_default();
     let text = if per_sample.is_empty() {
         "Another model, context length or number of devices: no known formula gives this figure for the plan's model."
     } else {
         "It follows from the batch size: operations of one sample agree."
     };
+    let mut derivation = if is_stated {
+        "TFLOP/s per device x devices x step time"
+    } else {
+        "TFLOP/s per device x devices of the plan x step time"
+    }
+    .to_owned();
+    let nearest = near.first().map(|step| (measured / step.flops - 1.0).abs());
+    let result = match nearest {
+        None => Agreement::Different,
+        Some(distance) if distance <= FLOPS_TOLERANCE || has_shape_of(log, plan) => Agreement::Same,
+        Some(distance) => {
+            derivation = format!(
+                "{derivation} is {:.1} % from the nearest known formula: a model of nearly this size has as many operations, and the \
+                 log does not state the layers and the hidden size",
+                100.0 * distance
+            );
+            Agreement::NotChecked
+        }
+    };
     let check = JobCheck::new(
         quantity,
-        agreement(!near.is_empty()),
+        result,
         (Some(measured), near.first().map_or(own, |step| step.flops)),
-        if is_stated {
-            "TFLOP/s per device x devices x step time"
-        } else {
-            "TFLOP/s per device x devices of the plan x step time"
-        }
-        .to_owned(),
-        consequence(!near.is_empty(), text),
+        derivation,
+        consequence(result != Agreement::Different, text),
     );
     let explaining = if near.is_empty() { per_sample } else { near };
     (check, explaining.into_iter().map(|step| step.formula).collect())
+}
+
+/// Whether the log states layers and hidden size, and both are those of the plan's model.
+fn has_shape_of(log: &LoggedJob, plan: &PlannedJob) -> bool {
+    let is = |stated: Option<f64>, planned: f64| stated.is_some_and(|stated| (stated - planned).abs() < 0.5);
+    plan.shape.is_some_and(|shape| is(log.layers, shape.layers) && is(log.hidden_size, shape.hidden))
 }
 
 fn check_peak(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {

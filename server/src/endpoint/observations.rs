@@ -58,7 +58,8 @@ pub(crate) struct CheckOptions {
 /// Comparison of a run with its plan: whether both are the same job, predicted values with their bands, outliers, residuals by phase.
 ///
 /// `job` lists the checks that do not depend on speed: samples, tokens, operations and devices of a step, and limits of the device.
-/// Where one of them differs, the run and the plan are different jobs: values are given without their differences.
+/// Where one of them differs, the run and the plan are different jobs; where one is `other_layout`, the plan has another layout than
+/// the run. In both cases values are given without their differences.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}/comparison", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), Against),
@@ -96,7 +97,7 @@ pub(crate) async fn comparison(
         (status = 404, description = "Unknown run or planner"),
         (status = 409, description = "The scenario is not planned yet"),
         (status = 410, description = "The run or its scenario was deleted"),
-        (status = 422, description = "No scenario, no plan, no steps, different jobs, or no factor that brings them together"),
+        (status = 422, description = "No scenario, no plan, no steps, different jobs or layouts, or no factor that brings them together"),
         (status = 503, description = "Too much is computed already, or planning took too long"),
     )
 )]
@@ -111,8 +112,8 @@ pub(crate) async fn calibration(
     let held = held(&app, &run, against.planner.as_deref()).await?;
     let segment = against.segment;
     let job = compared_jobs(&held, segment);
-    if !job.is_same_job() {
-        return Err(ObservationError::other_job(&job).into());
+    if !job.is_comparable() {
+        return Err(ObservationError::of_comparison(&job).into());
     }
     let bytes = plan_bytes(held.scenario.scenario(), app.studies.at_once());
     let work = app.studies.run((&claimant, bytes), 1, move |effort| {

@@ -38,8 +38,8 @@ impl ApiError {
             Self::Observation(_) => {
                 ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be compared with a plan")
             }
-            Self::InvalidProfile(ProfileError::OtherDevice { .. }) => {
-                (api::profile::OTHER_DEVICE, S::UNPROCESSABLE_ENTITY, "The profile is of another device")
+            Self::InvalidProfile(ProfileError::OtherDevice { .. } | ProfileError::Implausible(_)) => {
+                (api::profile::OTHER_DEVICE, S::UNPROCESSABLE_ENTITY, "The profile may be of another device")
             }
             Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::InvalidWords(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),

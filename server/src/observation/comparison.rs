@@ -4,8 +4,8 @@ use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
 };
 use planner::observed::{
-    Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, inside, median,
-    phase_times, predicted_phases, sift,
+    Agreement, Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, inside,
+    median, phase_times, predicted_phases, sift,
 };
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::Scenario;
@@ -14,8 +14,8 @@ use super::Held;
 use super::accuracy::error_of;
 use super::job::{compare, planned_job, setups};
 
-/// Comparison of a run with its plan; of one part of the run where `segment` is given. Where both are different jobs it has no
-/// differences.
+/// Comparison of a run with its plan; of one part of the run where `segment` is given. It has no differences where both are
+/// different jobs or have different layouts.
 pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
     let sifted = sifted(&held.points);
     let kept = kept(&held.points, &sifted, segment);
@@ -36,7 +36,10 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
         notes.push(formula_note(&job));
     }
     let mut predictions = predictions(scenario, &held.planned, &held.batches, &kept, plan.flops_ratio(formula));
-    if !job.is_same_job() {
+    if job.is_same_job() {
+        notes.extend(layout_note(&job));
+    }
+    if !job.is_comparable() {
         for prediction in &mut predictions {
             prediction.error = None;
             prediction.inside = None;
@@ -72,6 +75,12 @@ fn parts_note(sifted: &Sifted) -> Option<String> {
              all parts: choose a part to compare it alone."
         )
     })
+}
+
+/// The layouts of run and plan, where they differ.
+fn layout_note(job: &JobComparison) -> Option<String> {
+    let check = job.checks.iter().find(|check| check.agreement == Agreement::OtherLayout)?;
+    Some(format!("The plan has another layout than the run, so no differences are given. {}", check.consequence))
 }
 
 /// The formula behind the TFLOP/s of a log, in words.

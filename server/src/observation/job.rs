@@ -14,15 +14,16 @@ pub(crate) fn compared_jobs(held: &Held, segment: Option<u32>) -> JobComparison 
     compare(held, &kept, segment)
 }
 
-/// Comparison of the jobs over the `kept` steps. Where all parts of the run count and state different jobs, it is that of the first
-/// part that is another job than the plan.
+/// Comparison of the jobs over the `kept` steps. Of parts that state different jobs it is that of the first part that is another job
+/// than the plan, or has another layout.
 pub(super) fn compare(held: &Held, kept: &[&RunPoint], segment: Option<u32>) -> JobComparison {
     let plan = planned_job(held);
     let mut compared = setups(held, segment)
         .into_iter()
         .map(|setup| compare_jobs(&logged_job(held, kept, segment, setup), &plan))
         .collect::<Vec<_>>();
-    let place = compared.iter().position(|job| !job.is_same_job()).unwrap_or(0);
+    let other_job = compared.iter().position(|job| !job.is_same_job());
+    let place = other_job.or_else(|| compared.iter().position(|job| !job.is_same_layout())).unwrap_or(0);
     if place < compared.len() { compared.swap_remove(place) } else { JobComparison::default() }
 }
 
@@ -79,10 +80,12 @@ fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>, setup: JobS
         hidden_size: setup.hidden_size.map(f64::from),
         feed_forward_size: feed_forward.map(f64::from),
         attention_heads: setup.attention_heads.map(f64::from),
+        kv_heads: setup.kv_heads().map(f64::from),
         experts: setup.experts.map(f64::from),
         vocabulary: setup.padded_vocabulary.map(f64::from),
         trained_parameters: setup.trained_parameters.map(|count| count as f64),
-        is_fp8: setup.is_fp8,
+        precision: setup.precision,
+        layout: setup.layout,
         device: setup.device,
         tflops_per_device: figure(&|point| point.tflops_per_device),
         memory_gib: figure(&|point| point.memory_gib),

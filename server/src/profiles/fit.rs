@@ -6,9 +6,10 @@ use api::profile::{FittedPart, FittedPoint, ProfileEffect, ProfileSource};
 use ingest::profile::layers::{self, LayerProfile};
 use ingest::profile::schemes::{self, SchemeProfile};
 use ingest::profile::{self as kernels, Hints};
-use planner::calibration::{PartResiduals, Sample, residuals};
+use planner::calibration::{CoefficientReport, Fitted, Outcome, PartResiduals, Sample, residuals};
 use planner::cluster::{Cluster, presets};
 use planner::model::Model;
+use planner::observed::median;
 use serde::{Deserialize, Serialize};
 
 use super::{ProfileError, address};
@@ -22,6 +23,11 @@ pub(super) const MOST_POINTS: usize = 2000;
 /// Files of one profile, and their size together in MiB.
 const MOST_FILES: usize = 64;
 const MOST_MEBIBYTES: usize = 64;
+
+/// Factor between the median time of a part and that of the device above which the device or the unit is in doubt.
+const FAR: f64 = 10.0;
+/// Mean residual above which a fit at its bounds does not describe the measurements.
+const UNEXPLAINED: f64 = 0.5;
 
 /// What a fit starts from beside its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -38,7 +44,7 @@ pub(crate) struct Base {
     /// Tensor-parallel degree of layers, where one is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tensor: Option<u32>,
-    /// Whether files of another device are fitted all the same.
+    /// Whether files of another device, or with times far from those of the device, are fitted all the same.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) confirmed: bool,
 }
@@ -153,6 +159,9 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
         return Err(ProfileError::Nothing(in_words.join("; ")));
     }
     start::check(&fitted.cluster).map_err(|error| ProfileError::OutOfRange(error.to_string()))?;
+    if let Some(doubt) = doubt(&start.cluster, &fitted, &samples).filter(|_| !base.confirmed) {
+        return Err(ProfileError::Implausible(doubt));
+    }
     report.extend(lines(|out| told::changes(out, &start.cluster, &fitted.cluster)));
     let plots = residuals(&fitted.cluster, &samples, MOST_POINTS);
     let parts = fitted
@@ -195,6 +204,32 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
             factors: Vec::new(),
         },
         files: Vec::new(),
+    })
+}
+
+/// Why the measurements are not those of the device, or in another unit: half of a part's times are far from those of the device, or no
+/// value within the bounds of a fit explains them.
+fn doubt(device: &Cluster, fitted: &Fitted, samples: &[Sample]) -> Option<String> {
+    let far = residuals(device, samples, MOST_POINTS).into_iter().find_map(|plot| {
+        let ratios: Vec<f64> = plot.points.iter().map(|point| point.measured_s / point.predicted_s).collect();
+        let ratio = median(&ratios)?;
+        let is_far = !(1.0 / FAR..=FAR).contains(&ratio);
+        is_far.then(|| format!("{}: the median time is {ratio:.3} times that of the device", plot.part))
+    });
+    far.or_else(|| {
+        fitted.parts.iter().find_map(|part| {
+            let at_bound = |of: &&CoefficientReport| matches!(of.outcome, Outcome::Fitted(Some(_)));
+            let names: Vec<&str> = part.coefficients.iter().filter(at_bound).map(|of| of.name).collect();
+            let is_unexplained = part.fitted && part.mean_residual > UNEXPLAINED && !names.is_empty();
+            is_unexplained.then(|| {
+                let off = 100.0 * part.mean_residual;
+                format!(
+                    "{}: the residual is {off:.0} %, and the fit ended at the bounds of {}",
+                    part.part,
+                    names.join(", ")
+                )
+            })
+        })
     })
 }
 

@@ -184,3 +184,29 @@ async fn a_log_of_another_model_is_no_slower_or_faster_run() {
     let compared: Value = house.get(&api::path::run_comparison(&run, None)).await.json();
     assert_eq!(agreement(&compared, "peak_tflops"), "different");
 }
+
+/// The plan has TP 2, PP 4 and no recomputation. The log states TP 4, PP 2 and full recomputation: the same job with other times.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_layout_has_no_differences_and_is_corrected() {
+    let house = House::open().await;
+    let scenario = house.store(&question()).await;
+    let (step_s, tflops) = planned(&house, &scenario).await;
+    let head = "using world size: 8, tensor-model-parallel size: 4, pipeline-model-parallel size: 2\n  \
+                recompute_granularity ............ full\n";
+    let run = import(&house, format!("{head}{}", log(step_s, 16, tflops))).await;
+    attach(&house, &run, &scenario).await;
+    let before = compared(&house, &run).await;
+    assert_eq!(agreement(&before, "layout"), "other_layout", "{}", before["job"]);
+    for prediction in before["predictions"].as_array().unwrap() {
+        assert!(prediction.get("error").is_none() && prediction.get("inside").is_none(), "{prediction}");
+    }
+    let refused = house.post(&api::path::run_calibration(&run), "").await.problem();
+    assert!(refused.detail.starts_with("the plan has another layout than the run: layout TP 4"), "{}", refused.detail);
+    let made: Value = house.post(&api::path::run_correction(&run), "").await.json();
+    assert_eq!(made["changes"], json!(["TP 4, PP 2, full recomputation"]));
+    let corrected = made["scenario"]["id"].as_str().unwrap();
+    assert_eq!(house.plan(corrected).await["state"]["state"], "done");
+    let after = compared(&house, &run).await;
+    assert_eq!(agreement(&after, "layout"), "same", "{}", after["job"]);
+    assert!(after["predictions"][0]["error"].as_f64().is_some(), "{}", after["job"]);
+}

@@ -57,7 +57,7 @@ pub(super) fn Against() -> impl IntoView {
     });
     let line = move || {
         observed.comparison.with(|comparison| {
-            comparison.as_ref().filter(|comparison| comparison.job.is_same_job()).map(|comparison| {
+            comparison.as_ref().filter(|comparison| comparison.job.is_comparable()).map(|comparison| {
                 let short = comparison.scenario.get(..10).unwrap_or(&comparison.scenario).to_owned();
                 let words = comparison.plan.clone();
                 view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p><AccuracyLink what="The plan's times" /> }
@@ -92,7 +92,7 @@ fn OtherPlans() -> impl IntoView {
     // Of the scenario that is compared: one that was just chosen may not be planned yet, and plans of another job are not drawn.
     let asked = Memo::new(move |_| {
         observed.comparison.with(|comparison| {
-            let same_job = comparison.as_ref().filter(|comparison| comparison.job.is_same_job())?;
+            let same_job = comparison.as_ref().filter(|comparison| comparison.job.is_comparable())?;
             Some(same_job.scenario.clone())
         })
     });

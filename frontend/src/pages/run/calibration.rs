@@ -40,7 +40,7 @@ pub(super) fn Calibration() -> impl IntoView {
     let busy = RwSignal::new(None::<&'static str>);
     let has_steps = Memo::new(move |_| observed.summary().is_some_and(|summary| summary.points > 0));
     let is_possible = Memo::new(move |_| {
-        let is_same_job = |comparison: &std::sync::Arc<api::run::Comparison>| comparison.job.is_same_job();
+        let is_same_job = |comparison: &std::sync::Arc<api::run::Comparison>| comparison.job.is_comparable();
         has_steps.get() && observed.comparison.with(|comparison| comparison.as_ref().is_some_and(is_same_job))
     });
     let calibrate = move |_| {

@@ -129,7 +129,7 @@ fn MetricChart(metric: Metric) -> impl IntoView {
     let median = Memo::new(move |_| {
         let quantity = metric.quantity()?;
         observed.comparison.with(|comparison| {
-            let comparison = comparison.as_ref().filter(|comparison| comparison.job.is_same_job())?;
+            let comparison = comparison.as_ref().filter(|comparison| comparison.job.is_comparable())?;
             let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
             Some((prediction.measured?, prediction.band.value, prediction.error))
         })
@@ -284,7 +284,7 @@ fn exceptions(
 fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {
     let Some(quantity) = metric.quantity() else { return Vec::new() };
     // The plan of another job says nothing about this run.
-    let comparison = comparison.filter(|comparison| comparison.job.is_same_job());
+    let comparison = comparison.filter(|comparison| comparison.job.is_comparable());
     let level = |comparison: &Comparison, name: String, shade: Shade, dash: Dash| {
         let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
         let band = &prediction.band;

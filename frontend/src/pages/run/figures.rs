@@ -28,10 +28,12 @@ pub(super) fn Figures() -> impl IntoView {
 #[component]
 fn Table(comparison: Comparison) -> impl IntoView {
     let Comparison { predictions, outliers, segments, notes, job, .. } = comparison;
-    let is_same_job = job.is_same_job();
+    let is_comparable = job.is_comparable();
     let formula = job.formulas.first().map(|formula| formula.title());
-    let words = if is_same_job {
+    let words = if is_comparable {
         sentences(&predictions, outliers.len())
+    } else if job.is_same_job() {
+        "The plan has another layout than the run, so no differences are shown.".to_owned()
     } else {
         "The run and the plan are different jobs, so no differences are shown.".to_owned()
     };
@@ -53,7 +55,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
                 <td class="number">{metric.text(prediction.band.value)}</td>
                 <td class="number">{band}</td>
                 <td class="number" data-metric="measured">{prediction.measured.map_or_else(dash, |value| metric.text(value))}</td>
-                {is_same_job.then(|| view! {
+                {is_comparable.then(|| view! {
                     <td class="number" data-metric="error">{prediction.error.map_or_else(dash, format::signed_percent)}</td>
                     <td class="number">{prediction.inside.map_or_else(dash, format::percent)}</td>
                 })}
@@ -71,7 +73,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
                         <th scope="col" class="number">"Predicted"</th>
                         <th scope="col" class="number">"Band"</th>
                         <th scope="col" class="number">"Measured median"</th>
-                        {is_same_job.then(|| view! {
+                        {is_comparable.then(|| view! {
                             <th scope="col" class="number">"Difference"</th>
                             <th scope="col" class="number">"Inside the band"</th>
                         })}

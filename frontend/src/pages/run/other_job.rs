@@ -1,4 +1,5 @@
-//! Result of the checks that run and plan are the same job, and the correction of the scenario where they are not.
+//! Result of the checks that run and plan are the same job with the same layout, and the correction of the scenario where they are
+//! not.
 
 use api::run::{Agreement, Correction, JobCheck, JobQuantity};
 use leptos::prelude::*;
@@ -21,9 +22,21 @@ pub(super) fn OtherJob() -> impl IntoView {
         let of = |wanted: Agreement| -> Vec<JobCheck> {
             job.checks.iter().filter(|check| check.agreement == wanted).cloned().collect()
         };
-        let (same, different, unchecked) = (of(Agreement::Same), of(Agreement::Different), of(Agreement::NotChecked));
+        let (same, unchecked) = (of(Agreement::Same), of(Agreement::NotChecked));
+        let (different, other_layout) = (of(Agreement::Different), of(Agreement::OtherLayout));
         let missing = view! { <NotChecked checks=unchecked.clone() /> };
-        Some(if different.is_empty() {
+        Some(if different.is_empty() && !other_layout.is_empty() {
+            view! {
+                <section class="other-job" role="alert" data-testid="other-layout">
+                    <h3>"The plan has another layout than the run"</h3>
+                    <p>"The job is the same. A difference of times would be that of two layouts, so none is shown."</p>
+                    <Checks checks=other_layout label="Layouts" />
+                    <Correct corrections=job.corrections />
+                    {missing}
+                </section>
+            }
+            .into_any()
+        } else if different.is_empty() {
             let words = summary(&same, &unchecked);
             view! {
                 <details class="advanced job-checks" data-testid="same-job">
@@ -158,11 +171,13 @@ const fn name(quantity: JobQuantity) -> &'static str {
         JobQuantity::HiddenSize => "hidden size of the model",
         JobQuantity::FeedForwardSize => "feed-forward size of the model",
         JobQuantity::AttentionHeads => "attention heads of the model",
+        JobQuantity::KvHeads => "key and value heads of the model",
         JobQuantity::Experts => "experts of a layer",
         JobQuantity::Vocabulary => "vocabulary of the model",
         JobQuantity::TrainedParameters => "trained parameters",
         JobQuantity::ProductBits => "format of products",
         JobQuantity::Device => "device",
+        JobQuantity::Layout => "layout",
     }
 }
 
@@ -182,11 +197,13 @@ const fn id(quantity: JobQuantity) -> &'static str {
         JobQuantity::HiddenSize => "hidden",
         JobQuantity::FeedForwardSize => "feed-forward",
         JobQuantity::AttentionHeads => "heads",
+        JobQuantity::KvHeads => "kv-heads",
         JobQuantity::Experts => "experts",
         JobQuantity::Vocabulary => "vocabulary",
         JobQuantity::TrainedParameters => "trained-parameters",
         JobQuantity::ProductBits => "format",
         JobQuantity::Device => "device",
+        JobQuantity::Layout => "layout",
     }
 }
 
@@ -199,6 +216,8 @@ fn text(quantity: JobQuantity, value: f64) -> String {
         | JobQuantity::HiddenSize
         | JobQuantity::FeedForwardSize
         | JobQuantity::AttentionHeads
+        | JobQuantity::KvHeads
+        | JobQuantity::Layout
         | JobQuantity::Experts
         | JobQuantity::Vocabulary
         | JobQuantity::TrainedParameters => format::count(value.round().max(0.0) as u64),

@@ -19,7 +19,7 @@ pub(super) fn Phases() -> impl IntoView {
     let is_same_job = Memo::new(move |_| {
         observed
             .comparison
-            .with(|comparison| comparison.as_ref().is_some_and(|comparison| comparison.job.is_same_job()))
+            .with(|comparison| comparison.as_ref().is_some_and(|comparison| comparison.job.is_comparable()))
     });
     let bars = Signal::derive(move || {
         let bar = |phase: PhaseResidual| PhaseBar {

@@ -6,7 +6,7 @@ use super::JobSetup;
 
 /// In front of the arguments of Megatron-LM, which it prints at every start.
 const ARGUMENTS: &str = "-- arguments --";
-/// Longest line that is kept for its facts, in bytes.
+/// Longest line that is read for its facts, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Reads the size of a job for every part of its run: a program that starts again states it again, in front of the first step
@@ -17,7 +17,7 @@ pub struct JobSetups {
     line: Vec<u8>,
     /// Part and step of the last line of a step.
     place: Option<(u32, u64)>,
-    /// What lines behind the last step state: of the next part, if one follows.
+    /// Facts of the lines after the last step. They belong to the next part, if one follows.
     ahead: JobSetup,
     parts: Vec<JobSetup>,
 }
@@ -61,7 +61,7 @@ impl JobSetups {
         let place = self.parser.open().map(|open| (open.segment, open.step));
         if place == self.place {
             let text = String::from_utf8_lossy(&line);
-            // What stands before is of a start that failed.
+            // The lines before belong to a start that failed.
             if text.contains(ARGUMENTS) {
                 self.ahead = JobSetup::default();
             }
@@ -69,7 +69,11 @@ impl JobSetups {
         }
         self.place = place;
         let Some((part, _)) = place else { return };
-        let ahead = std::mem::take(&mut self.ahead);
+        let mut ahead = std::mem::take(&mut self.ahead);
+        // A row of JSON may state the job together with the figures of its step.
+        if line.trim_ascii_start().starts_with(b"{") {
+            ahead.read(&String::from_utf8_lossy(&line));
+        }
         if let Some(own) = self.parts.get_mut(part as usize) {
             *own = own.or(ahead);
         } else {

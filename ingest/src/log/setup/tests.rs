@@ -1,5 +1,8 @@
 //! What trainers state of their jobs.
 
+use planner::observed::BaseFormat;
+use planner::training::Recompute;
+
 use super::*;
 
 fn read(text: &str) -> (Option<u32>, Option<u32>) {
@@ -71,14 +74,17 @@ fn arguments_of_megatron_state_the_model() {
     let setup = job_setup(MEGATRON.as_bytes());
     assert_eq!((setup.feed_forward_size, setup.expert_feed_forward_size), (Some(11_008), None));
     assert_eq!((setup.attention_heads, setup.experts, setup.padded_vocabulary), (Some(32), Some(0), Some(32_768)));
-    assert_eq!((setup.global_batch, setup.is_fp8), (Some(64), Some(true)));
+    assert_eq!((setup.global_batch, setup.precision.is_fp8), (Some(64), Some(true)));
     let sparse = MEGATRON
         .replace("num_experts ..................................... None", "num_experts ... 8")
         .replace("moe_ffn_hidden_size ............................. None", "moe_ffn_hidden_size ... 1408")
         .replace("hybrid", "None");
     let setup = job_setup(sparse.as_bytes());
-    assert_eq!((setup.experts, setup.expert_feed_forward_size, setup.is_fp8), (Some(8), Some(1408), Some(false)));
-    // Without the points, the word is of another program.
+    assert_eq!(
+        (setup.experts, setup.expert_feed_forward_size, setup.precision.is_fp8),
+        (Some(8), Some(1408), Some(false))
+    );
+    // Without the dots, the word is of another program.
     assert_eq!(job_setup(b"num_experts: None, fp8_recipe: hybrid").experts, None);
 }
 
@@ -118,8 +124,8 @@ fn every_start_states_its_own_job() {
         .replace("4096", "8192")
         .replace("world_size ...................................... 8", "world_size ... 16");
     let log = [MEGATRON.to_owned(), step(10), step(20), again, step(15), step(25), step(5)].concat();
-    let told: Vec<_> = parts(&log).iter().map(|setup| (setup.devices, setup.sequence_length)).collect();
-    assert_eq!(told, [(Some(8), Some(4096)), (Some(16), Some(8192)), (Some(16), Some(8192))]);
+    let stated: Vec<_> = parts(&log).iter().map(|setup| (setup.devices, setup.sequence_length)).collect();
+    assert_eq!(stated, [(Some(8), Some(4096)), (Some(16), Some(8192)), (Some(16), Some(8192))]);
     // A start that failed before its first step states nothing of the next one.
     let failed = MEGATRON.replace("4096", "1024");
     let log = [failed, MEGATRON.to_owned(), step(10)].concat();
@@ -131,4 +137,121 @@ fn every_start_states_its_own_job() {
 #[test]
 fn the_first_value_counts() {
     assert_eq!(read("world size: 8\nworld size: 16\n"), (Some(8), None));
+}
+
+/// Arguments of Megatron-LM state degrees, microbatch, recomputation and number format.
+#[test]
+fn arguments_of_megatron_state_the_layout() {
+    let text = "using world size: 64, data-parallel size: 4, context-parallel size: 2, tensor-model-parallel size: 4, \
+                pipeline-model-parallel size: 2\n  \
+                bf16 ............................................ False\n  \
+                context_parallel_size ........................... 2\n  \
+                expert_model_parallel_size ...................... 1\n  \
+                expert_tensor_parallel_size ..................... 8\n  \
+                fp16 ............................................ False\n  \
+                fp8 ............................................. None\n  \
+                group_query_attention ........................... True\n  \
+                micro_batch_size ................................ 2\n  \
+                num_query_groups ................................ 8\n  \
+                params_dtype .................................... torch.float32\n  \
+                recompute_granularity ........................... full\n  \
+                virtual_pipeline_model_parallel_size ............ None\n";
+    let setup = job_setup(text.as_bytes());
+    assert_eq!(
+        setup.layout,
+        StatedLayout {
+            tensor: Some(4),
+            pipeline: Some(2),
+            context: Some(2),
+            expert: Some(1),
+            data: Some(4),
+            chunks: Some(1),
+            microbatch: Some(2),
+            recompute: Some(Recompute::Full),
+        }
+    );
+    assert_eq!(setup.precision, StatedPrecision { is_fp8: Some(false), base: Some(BaseFormat::Fp32) });
+    assert_eq!((setup.devices, setup.kv_heads()), (Some(64), Some(8)));
+    // Without grouped attention the number of groups, 1, has no effect.
+    let ungrouped = "  group_query_attention ... False\n  num_attention_heads ... 32\n  num_query_groups ... 1\n";
+    assert_eq!(job_setup(ungrouped.as_bytes()).kv_heads(), Some(32));
+}
+
+/// Degrees of both forms of torchtitan's mesh. A mesh with experts has no further devices for them.
+#[test]
+fn meshes_of_torchtitan_state_the_layout() {
+    let old = job_setup(b"Building 4-D device mesh with ['pp', 'dp_shard', 'cp', 'tp'], [2, 4, 2, 2]\n");
+    let degrees =
+        |setup: JobSetup| (setup.layout.tensor, setup.layout.pipeline, setup.layout.context, setup.layout.data);
+    assert_eq!((old.devices, degrees(old)), (Some(32), (Some(2), Some(2), Some(2), Some(4))));
+    let new = "Building device mesh with parallelism: pp=4, dp_replicate=2, dp_shard=8, cp=1, tp=2, ep=8, etp=1\n\
+               Applied full activation checkpointing to the model\n\
+               Trainer is initialized with local batch size 8, global batch size 128, sequence length 8192\n";
+    let new = job_setup(new.as_bytes());
+    assert_eq!((new.devices, degrees(new)), (Some(128), (Some(2), Some(4), Some(1), Some(16))));
+    assert_eq!((new.layout.expert, new.layout.recompute), (Some(8), Some(Recompute::Full)));
+    // The local batch is divided into microbatches of a size that the line does not state.
+    assert_eq!(new.layout.microbatch, None);
+    let plain = "Building 1-D device mesh with ['dp_shard'], [8]\nlocal batch size 8, sequence length 2048\n";
+    assert_eq!(job_setup(plain.as_bytes()).layout.microbatch, Some(8));
+    for line in ["device mesh with ['dp', 'tp'], [65536, 65536]", "device mesh with ['dp'], [0]"] {
+        assert_eq!(job_setup(line.as_bytes()).layout, StatedLayout::default(), "{line}");
+    }
+}
+
+#[test]
+fn number_formats_are_stated_in_many_forms() {
+    let (bf16, fp16, fp32) = (Some(BaseFormat::Bf16), Some(BaseFormat::Fp16), Some(BaseFormat::Fp32));
+    for (line, is_fp8, base) in [
+        ("Float8 tensorwise scaled training active", Some(true), None),
+        ("Float8 training active", Some(true), None),
+        ("MXFP8 training active with recipe mxfp8_cublas", Some(true), None),
+        ("Swapped to Float8Linear layers with enable_fsdp_float8_all_gather=True", Some(true), None),
+        ("Failed to swap to Float8Linear because float8 is only supported on SM89 or later", None, None),
+        ("  bf16 ............................ True", None, bf16),
+        ("  bf16 ............................ False", None, None),
+        ("  fp16 ............................ True", None, fp16),
+        ("  params_dtype .................... torch.bfloat16", None, bf16),
+        ("  params_dtype .................... torch.float32", None, fp32),
+        ("  bfloat16_enabled ................ True", None, bf16),
+        ("bf16=True, bf16_full_eval=False, fp16=False,", None, bf16),
+        ("Mixed precision type: fp8", Some(true), None),
+        ("distributed training: True, compute dtype: torch.bfloat16", None, bf16),
+        ("Using bfloat16 Automatic Mixed Precision (AMP)", None, bf16),
+        ("Using auto half precision backend", None, Some(BaseFormat::Half)),
+        ("precision: bf16-mixed", None, bf16),
+        ("precision: 0.95", None, None),
+        ("fp8_recipe: delayed", None, None),
+    ] {
+        assert_eq!(job_setup(line.as_bytes()).precision, StatedPrecision { is_fp8, base }, "{line}");
+    }
+}
+
+#[test]
+fn devices_are_named_in_many_forms() {
+    for (line, name) in [
+        ("CUDA capacity: NVIDIA A100-SXM4-80GB with 79.15GiB memory", Some("A100")),
+        ("| 0  NVIDIA A100-SXM4-80GB          On  | 00000000:07:00.0 Off |", Some("A100")),
+        ("You are using a CUDA device ('NVIDIA H100 80GB HBM3') that has Tensor Cores.", Some("H100")),
+        ("{\"device_name\": \"NVIDIA H200\", \"world_size\": 8}", Some("H200")),
+        ("gpu: AMD Instinct MI300X OAM", Some("MI300X")),
+        ("NVIDIA-SMI 535.54  Driver Version: 535.54", None),
+        ("lessons sorted in ascending order by A100 price", None),
+    ] {
+        let device = job_setup(line.as_bytes()).device;
+        assert_eq!(device.map(|device| device.to_string()).as_deref(), name, "{line}");
+    }
+}
+
+#[test]
+fn sizes_of_torchtitan_nemo_and_rows_are_stated() {
+    let titan = job_setup(b"[titan] Model llama3 13B size: 13,015,864,320 total parameters\n");
+    assert_eq!(titan.trained_parameters, Some(13_015_864_320));
+    assert_eq!(job_setup(b"Model cache size: 12 GB").trained_parameters, None);
+    assert_eq!(job_setup(b"    encoder_seq_length: 4096\n").sequence_length, Some(4096));
+    let row = |step: u32| format!("{{\"step\": {step}, \"loss\": 2.5, \"step_time_s\": 1.5, \"num_gpus\": 16}}\n");
+    assert_eq!(parts(&[row(1), row(2)].concat())[0].devices, Some(16));
+    assert_eq!(job_setup(row(1).as_bytes()).devices, Some(16));
+    // On a command line it is the number of a node.
+    assert_eq!(job_setup(b"deepspeed --num_gpus 8 --num_nodes 4 train.py\n").devices, None);
 }

@@ -21,6 +21,17 @@ TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,int8_wo,4096,1536,8192,0.3
     assert!(refusal(&mixed).contains("the rows are of several devices, NVIDIA B200 and NVIDIA H100 80GB HBM3"));
 }
 
+/// 500 us under `latency_us`; two columns of times are no table of aiconfigurator.
+#[test]
+fn the_unit_of_aiconfigurator_is_in_the_name_of_the_column() {
+    let file = "device,op_name,gemm_dtype,m,n,k,latency_us\nNVIDIA H200,gemm,bfloat16,4096,1536,8192,500\n";
+    let profile = profile(file);
+    assert!((micros(&profile.samples[0]) - 500.0).abs() < 1e-9);
+    assert_eq!(profile.report.assumptions[0], "latency_us is in microseconds; every kernel is a forward pass");
+    let both = file.replace("latency_us", "latency,latency_us").replace(",500", ",0.5,500");
+    assert!(refusal(&both).starts_with("no known profile"), "{}", refusal(&both));
+}
+
 #[test]
 fn aiconfigurator_attention_without_caches_and_windows() {
     let file = "device,op_name,batch_size,isl,num_heads,num_key_value_heads,head_dim,window_size,attn_dtype,kv_cache_dtype,step,latency

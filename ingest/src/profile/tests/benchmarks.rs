@@ -67,6 +67,56 @@ fn nccl_tests_of_several_nodes_need_the_hosts_or_a_name() {
     assert!(named.report.assumptions.iter().any(|line| line == "a node has 8 devices, by the file's name"));
 }
 
+/// NCCL_TESTS_SPLIT: two groups of two devices, one of each node. 95.87 GB/s is 1 x 95.87 on the bus of 2.
+#[test]
+fn groups_of_nccl_tests_run_their_own_collective() {
+    let split = NCCL_TESTS
+        .replace("Rank  1 Group  0", "Rank  1 Group  1")
+        .replace("Rank  3 Group  0", "Rank  3 Group  1")
+        .replace("143.80", "95.87");
+    let profile = profile(&split);
+    assert_eq!(kernels(&profile)[1], collective(Operation::AllReduce, 64.0, 2, 1));
+    let said = "2 groups of 2 devices run at the same time: a collective has the devices of one group";
+    assert!(profile.report.assumptions.iter().any(|line| line == said), "{:?}", profile.report.assumptions);
+    let unequal = NCCL_TESTS.replace("Rank  3 Group  0", "Rank  3 Group  1");
+    assert_eq!(read_named(&unequal, "all_reduce_perf.txt"), Err(ProfileError::UnequalGroups));
+}
+
+#[test]
+fn ranks_of_several_devices_are_refused() {
+    let mixed = NCCL_TESTS.replacen("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", 1);
+    assert!(
+        refusal(&mixed).contains("of several devices, NVIDIA A100-SXM4-80GB and NVIDIA H100"),
+        "{}",
+        refusal(&mixed)
+    );
+}
+
+/// Four lines of ranks and a ratio of 1: two devices took part.
+#[test]
+fn the_ratio_of_the_bandwidths_counts_the_devices() {
+    let text = NCCL_TESTS.replace("143.80", "95.87");
+    let profile = read_named(&text, "all_reduce_perf.txt").unwrap();
+    assert_eq!(kernels(&profile)[1], collective(Operation::AllReduce, 64.0, 2, 2));
+    let said =
+        "2 devices took part, by the ratio of the two bandwidths; the lines of the ranks or the given number are 4";
+    assert!(profile.report.assumptions.iter().any(|line| line == said), "{:?}", profile.report.assumptions);
+}
+
+/// 0.7 ms in a file with `(ms)` in the header, and 0.7 us in one with `(us)`: 95.87 GB/s belong to 700 us.
+#[test]
+fn the_unit_of_nccl_tests_is_that_of_the_header() {
+    let short = NCCL_TESTS.replace("700.0", "0.700").replace("38.45", "0.03845");
+    let profile = profile(&short.replace("(us)", "(ms)"));
+    assert!((micros(&profile.samples[1]) - 700.0).abs() < 1e-9);
+    assert_eq!(profile.report.assumptions[0], "the out-of-place time is used, in the unit of the header");
+    let wrong = read_named(&short, "all_reduce_perf.txt").unwrap();
+    let [(reason, 1, _)] = refused(&wrong)[..] else { panic!("{:?}", refused(&wrong)) };
+    assert_eq!(reason, "size over time is not the bandwidth of the row: the time has another unit");
+    let tagged = NCCL_TESTS.lines().map(|line| format!("0: {line}")).collect::<Vec<_>>().join("\n");
+    assert_eq!(kernels(&super::profile(&tagged)).len(), 2);
+}
+
 /// The two ends of a send and receive, whatever the bandwidths are.
 #[test]
 fn nccl_tests_of_sendrecv_have_two_ranks() {
@@ -76,7 +126,7 @@ fn nccl_tests_of_sendrecv_have_two_ranks() {
     assert_eq!(kernels(&profile)[1], collective(Operation::SendReceive, 64.0, 2, 2));
 }
 
-/// 12 of the values of 64 MiB are wrong: the row is refused, and the failed check is told.
+/// 12 of the values of 64 MiB are wrong: the row is refused, and the report names the failed check.
 #[test]
 fn wrong_results_of_nccl_tests_are_refused() {
     let text = NCCL_TESTS

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agreement, JobComparison, JobQuantity, LoggedJob, PlannedJob};
+use super::{Agreement, JobComparison, JobQuantity, LoggedJob, PlannedJob, StatedLayout, layout};
 use crate::scenario::Scenario;
 use crate::workload::{Distribution, Packing, SampleSource};
 
@@ -26,6 +26,8 @@ pub enum Correction {
         /// Devices.
         devices: u32,
     },
+    /// Sets degrees, microbatch and recomputation; what is absent stays.
+    Layout(StatedLayout),
 }
 
 impl Correction {
@@ -35,6 +37,7 @@ impl Correction {
             Self::GlobalBatch { samples } => format!("global batch {samples}"),
             Self::ContextLength { tokens } => format!("context length {tokens}"),
             Self::Devices { devices } => format!("{devices} devices"),
+            Self::Layout(layout) => layout.to_string(),
         }
     }
 }
@@ -49,10 +52,12 @@ pub(super) fn corrections(log: &LoggedJob, plan: &PlannedJob, comparison: &JobCo
     let is_other_length = |tokens: &f64| (tokens - plan.context_length).abs() >= 0.5;
     let tokens = log.sequence_length.filter(|_| differs(JobQuantity::TokensPerStep)).filter(is_other_length);
     let devices = log.devices.filter(|_| differs(JobQuantity::Devices));
+    let count = devices.and_then(whole).map_or(plan.devices, f64::from);
     let corrections = [
         samples.and_then(whole).map(|samples| Correction::GlobalBatch { samples }),
         tokens.and_then(whole).map(|tokens| Correction::ContextLength { tokens }),
         devices.and_then(whole).map(|devices| Correction::Devices { devices }),
+        layout::correction(log, plan, count).map(Correction::Layout),
     ];
     corrections.into_iter().flatten().collect()
 }
@@ -83,6 +88,7 @@ pub fn corrected(scenario: &Scenario, corrections: &[Correction]) -> Scenario {
                 }
             }
             Correction::Devices { devices } => set_devices(&mut changed, devices),
+            Correction::Layout(layout) => layout.apply(&mut changed),
         }
     }
     changed

@@ -1,6 +1,6 @@
 //! The job that a plan was made for.
 
-use super::DeviceName;
+use super::{DeviceName, StatedLayout};
 use crate::observed::flop_formula::{FlopFormula, StepFlops, step_flops};
 use crate::outcome::{BatchSummary, Planned};
 use crate::scenario::Scenario;
@@ -40,10 +40,21 @@ pub struct ModelShape {
     pub feed_forward: f64,
     /// Query heads.
     pub heads: f64,
+    /// Key and value heads.
+    pub kv_heads: f64,
     /// Experts of a layer; 0 for a dense model.
     pub experts: f64,
     /// Vocabulary.
     pub vocabulary: f64,
+}
+
+/// A module with its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleParameters {
+    /// Name of the module.
+    pub name: String,
+    /// Parameters.
+    pub parameters: f64,
 }
 
 /// The job that a plan was made for.
@@ -73,10 +84,14 @@ pub struct PlannedJob {
     pub memory_gib: f64,
     /// Parameters of the modules that are trained.
     pub trained_parameters: f64,
-    /// Whether products are in fp8.
-    pub is_fp8: bool,
-    /// The device, where the name of the cluster tells it.
+    /// Modules of a model of several.
+    pub modules: Vec<ModuleParameters>,
+    /// Number format of products.
+    pub precision: Precision,
+    /// The device that the name of the cluster names.
     pub device: Option<DeviceName>,
+    /// Layout of the plan; absent where modules have layouts of their own.
+    pub layout: Option<StatedLayout>,
 }
 
 impl PlannedJob {
@@ -105,6 +120,7 @@ impl PlannedJob {
                     hidden: f64::from(module.hidden),
                     feed_forward: f64::from(module.ffn),
                     heads: f64::from(module.heads),
+                    kv_heads: f64::from(module.kv_heads),
                     experts: module.moe.map_or(0.0, |moe| f64::from(moe.experts)),
                     vocabulary: f64::from(module.vocab),
                 }),
@@ -126,8 +142,28 @@ impl PlannedJob {
                 .filter(|module| !module.frozen)
                 .map(|module| module.parameters() as f64)
                 .sum(),
-            is_fp8: scenario.training.precision == Precision::Fp8,
+            modules: match scenario.model.modules.as_slice() {
+                [_] => Vec::new(),
+                modules => modules
+                    .iter()
+                    .map(|module| ModuleParameters {
+                        name: module.name.clone(),
+                        parameters: module.parameters() as f64,
+                    })
+                    .collect(),
+            },
+            precision: scenario.training.precision,
             device: DeviceName::find(&scenario.cluster.name),
+            layout: planned.placement.is_none().then(|| StatedLayout {
+                tensor: Some(planned.layout.tensor),
+                pipeline: Some(planned.layout.pipeline),
+                context: Some(scenario.training.context_parallel),
+                expert: Some(scenario.training.expert_parallel),
+                data: Some(planned.layout.data),
+                chunks: Some(planned.layout.chunks),
+                microbatch: Some(planned.layout.microbatch),
+                recompute: Some(scenario.training.recompute),
+            }),
         }
     }
 

@@ -1,8 +1,11 @@
+mod stated;
+
 use super::planned::{ModelShape, Spread};
 use super::*;
 use crate::observed::flop_formula::{StepFlops, step_flops};
 use crate::outcome::BatchSummary;
 use crate::scenario::{Scenario, parse};
+use crate::training::{Precision, Recompute};
 
 /// 32 devices, 512 sequences of 4,096 tokens, 1.5e17 operations a step.
 fn plan() -> PlannedJob {
@@ -17,6 +20,7 @@ fn plan() -> PlannedJob {
             hidden: 4096.0,
             feed_forward: 11_008.0,
             heads: 32.0,
+            kv_heads: 32.0,
             experts: 0.0,
             vocabulary: 32_000.0,
         }),
@@ -27,8 +31,19 @@ fn plan() -> PlannedJob {
         peak_tflops: 312.0,
         memory_gib: 80.0,
         trained_parameters: 6.738e9,
-        is_fp8: false,
+        modules: Vec::new(),
+        precision: Precision::Bf16,
         device: DeviceName::find("A100-80GB"),
+        layout: Some(StatedLayout {
+            tensor: Some(4),
+            pipeline: Some(4),
+            context: Some(1),
+            expert: Some(1),
+            data: Some(2),
+            chunks: Some(1),
+            microbatch: Some(1),
+            recompute: Some(Recompute::None),
+        }),
     }
 }
 
@@ -43,6 +58,9 @@ fn log() -> LoggedJob {
         memory_gib: Some(61.0),
         layers: Some(32.0),
         hidden_size: Some(4096.0),
+        precision: StatedPrecision { is_fp8: Some(false), base: Some(BaseFormat::Bf16) },
+        device: DeviceName::find("NVIDIA A100-SXM4-80GB"),
+        layout: StatedLayout { tensor: Some(4), pipeline: Some(4), ..StatedLayout::default() },
         ..LoggedJob::default()
     }
 }
@@ -187,22 +205,22 @@ fn stated_arguments_of_the_model_are_checked() {
     let same = LoggedJob {
         feed_forward_size: Some(11_008.0),
         attention_heads: Some(32.0),
+        kv_heads: Some(32.0),
         experts: Some(0.0),
         vocabulary: Some(32_768.0),
-        is_fp8: Some(false),
-        device: DeviceName::find("NVIDIA A100-SXM4-80GB"),
         trained_parameters: Some(6_738_415_616.0),
         ..log()
     };
     let comparison = compare_jobs(&same, &plan());
     assert!(comparison.is_same_job(), "{comparison:?}");
-    assert_eq!(comparison.checks.len(), 8 + 7);
+    assert_eq!(comparison.checks.len(), 8 + 9);
     let other = LoggedJob {
         feed_forward_size: Some(14_336.0),
         attention_heads: Some(64.0),
+        kv_heads: Some(8.0),
         experts: Some(8.0),
         vocabulary: Some(128_256.0),
-        is_fp8: Some(true),
+        precision: StatedPrecision { is_fp8: Some(true), base: Some(BaseFormat::Bf16) },
         device: DeviceName::find("NVIDIA H100"),
         ..same
     };
@@ -213,6 +231,7 @@ fn stated_arguments_of_the_model_are_checked() {
         [
             JobQuantity::FeedForwardSize,
             JobQuantity::AttentionHeads,
+            JobQuantity::KvHeads,
             JobQuantity::Experts,
             JobQuantity::Vocabulary,
             JobQuantity::ProductBits,
@@ -224,7 +243,7 @@ fn stated_arguments_of_the_model_are_checked() {
         .map(|check| (check.measured_name.as_str(), check.planned_name.as_str()))
         .filter(|(measured, _)| !measured.is_empty())
         .collect();
-    assert_eq!(names, [("fp8", "not fp8"), ("H100", "A100")]);
+    assert_eq!(names, [("fp8", "bf16"), ("H100", "A100")]);
 }
 
 /// LoRA trains 20 million of 6.7 billion parameters; 6.738e9 / 32 are one of 32 shards.
@@ -236,8 +255,10 @@ fn adapters_are_another_job_than_the_whole_model() {
     assert_eq!((check.quantity, check.measured), (JobQuantity::TrainedParameters, Some(20_277_248.0)));
     assert!(check.consequence.starts_with("The log trains 20277248 parameters"), "{}", check.consequence);
     assert!(compare_jobs(&trained(6.738e9 / 32.0), &plan()).is_same_job());
-    assert!(compare_jobs(&trained(6.9e9), &plan()).is_same_job());
-    assert!(!compare_jobs(&trained(7.0e10), &plan()).is_same_job());
+    assert!(compare_jobs(&trained(6.8e9), &plan()).is_same_job());
+    for other in [13_015_864_320.0, 9.5e9, 7.0e9, 6.9e9, 6.6e9, 7.0e10] {
+        assert!(!compare_jobs(&trained(other), &plan()).is_same_job(), "{other}");
+    }
 }
 
 /// 69,900 tokens/s of the job and 1,456 of each device are 48.008 devices, in six nodes of eight; TP 4 x PP 4 does not divide 20.
@@ -261,7 +282,7 @@ fn devices_come_from_both_rates_of_tokens() {
     let rounded = LoggedJob { tokens_per_s: Some(3.94e6), tokens_per_s_per_device: Some(7_700.0), ..wide };
     let check = &compare_jobs(&rounded, &many).checks[2];
     assert_eq!((check.agreement, check.measured), (Agreement::Same, Some(512.0)));
-    // A ratio that is no whole number of devices says nothing.
+    // A ratio that is no whole number of devices gives no count.
     let blurred = LoggedJob { tokens_per_s_per_device: Some(48_000.0), ..wide };
     assert_eq!(agreements(&blurred, &plan())[2], Agreement::NotChecked);
 }

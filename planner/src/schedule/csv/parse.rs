@@ -49,8 +49,11 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
         return Err(Refused::whole(format!("a table has at most {} MiB", MAX_BYTES >> 20)));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader =
-        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
+    // No cell holds a tab or a comma. Semicolons separate the actions of a cell.
+    let delimiter = if text.contains('\t') && !text.contains(',') { b'\t' } else { b',' };
+    let mut reader = ReaderBuilder::new();
+    let reader = reader.delimiter(delimiter).has_headers(false).flexible(true).trim(Trim::All);
+    let mut reader = reader.from_reader(text.as_bytes());
     let mut table = Table::default();
     let (mut cells, mut exchanges, mut shardings, mut empty) = (0, 0, 0, 0);
     let mut record = StringRecord::new();

@@ -44,6 +44,7 @@ fn tables_come_as_spreadsheets_write_them() {
         "0F0,0F1,,,0B0,,0B1\n,1F0,1B0,1F1,1B1,,",
         "\"0F0\", 0F1 ,\"0B0\",0B1\n\n1F0,1B0,1F1,1B1\n",
         "0F0,0F1,0B0,0B1\n1F000,1B0,01F1,1B1",
+        "0F0\t0F1\t\t\t0B0\t\t0B1\n\t1F0\t1B0\t1F1\t1B1\t\t\n",
     ] {
         let read = read(table).unwrap_or_else(|error| panic!("{table:?}: {error}"));
         assert_eq!((read.schedule, read.flows), (plain.schedule.clone(), plain.flows.clone()), "{table:?}");

@@ -1,0 +1,183 @@
+//! Statements of a shell script: assignments, loops, branches and here-documents. Nothing is executed.
+
+use super::expand::is_name;
+
+/// Commands that execute a here-document.
+const SHELLS: [&str; 7] = ["bash", "sh", "zsh", "ssh", "sbatch", "srun", "qsub"];
+
+/// A script without the text of its here-documents.
+pub(super) struct Script {
+    /// The lines of the script; a line of a here-document is empty.
+    pub(super) text: String,
+    /// Lines in which here-documents with arguments begin, from 1.
+    pub(super) left_out: Vec<usize>,
+}
+
+/// Removes the here-documents that become files or the input of other commands than shells.
+pub(super) fn without_here_documents(text: &str) -> Script {
+    let mut script = Script { text: String::with_capacity(text.len()), left_out: Vec::new() };
+    let mut open: Option<(String, usize)> = None;
+    for (number, line) in text.lines().enumerate() {
+        if let Some((end, begin)) = &open {
+            let has_arguments = line.split_whitespace().any(|word| word.starts_with("--") && word.len() > 3);
+            if has_arguments && script.left_out.last() != Some(begin) {
+                script.left_out.push(*begin);
+            }
+            if line.trim() == end {
+                open = None;
+            }
+        } else {
+            script.text.push_str(line);
+            let first = line.split_whitespace().next().unwrap_or_default();
+            open = terminator(line).filter(|_| !SHELLS.contains(&first)).map(|end| (end, number + 1));
+        }
+        script.text.push('\n');
+    }
+    script
+}
+
+/// The word that ends the here-document of a line with `<<EOF`, `<<-'EOF'` or `<< "EOF"`.
+fn terminator(line: &str) -> Option<String> {
+    let (before, after) = line.split_once("<<")?;
+    if after.starts_with('<') || before.trim_start().starts_with('#') || before.ends_with('(') {
+        return None;
+    }
+    let word = after.trim_start_matches('-').trim_start().trim_start_matches(['\'', '"', '\\']);
+    let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
+    is_name(&word[..end]).then(|| word[..end].to_owned())
+}
+
+/// What a statement does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Statement {
+    /// Sets a variable; `is_arithmetic` where the value is an expression.
+    Set { name: String, value: String, is_arithmetic: bool },
+    /// Changes a variable by `+=` and its relatives in arithmetic.
+    Change { name: String },
+    /// Begins a loop over words.
+    Loop { name: String, words: String },
+}
+
+/// The position in nested branches.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Branches {
+    open: Vec<Branch>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Branch {
+    If,
+    Case,
+}
+
+impl Branches {
+    /// The statements of a line, each with whether it is in a branch; and whether any of the line does.
+    pub(super) fn read(&mut self, line: &str) -> (Vec<(Statement, bool)>, bool) {
+        let mut statements = Vec::new();
+        let mut is_any = !self.open.is_empty();
+        for part in line.split(';') {
+            // `[ -n "$FP8" ] && TP=8`
+            let is_tested = part.trim_start().starts_with(['[', '!']);
+            for (place, part) in part.split("&&").flat_map(|part| part.split("||")).enumerate() {
+                let part = self.enter(part.trim());
+                let is_branch = !self.open.is_empty() || (is_tested && place > 0);
+                is_any |= is_branch;
+                statements.extend(statements_of(part).into_iter().map(|statement| (statement, is_branch)));
+            }
+        }
+        (statements, is_any)
+    }
+
+    /// Follows the words that open and close branches; returns the statement after them.
+    fn enter<'a>(&mut self, part: &'a str) -> &'a str {
+        let (first, after) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+        match first {
+            "if" => self.open.push(Branch::If),
+            "case" => self.open.push(Branch::Case),
+            "fi" | "esac" => {
+                self.open.pop();
+            }
+            "then" | "else" | "do" | "{" => return after.trim_start(),
+            _ if self.open.last() == Some(&Branch::Case) => {
+                // `7b|7B) LAYERS=32`
+                let pattern = part.split_once(')').filter(|(pattern, _)| !pattern.contains(['(', '=', '$']));
+                return pattern.map_or(part, |(_, after)| after.trim_start());
+            }
+            _ => return part,
+        }
+        ""
+    }
+}
+
+/// What a statement without `then` and `do` does.
+fn statements_of(part: &str) -> Vec<Statement> {
+    if let Some(rest) = part.strip_prefix("for ") {
+        let mut words = rest.trim_start().splitn(2, char::is_whitespace);
+        let (name, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let list = rest.trim_start().strip_prefix("in ").filter(|_| is_name(name));
+        return list
+            .map(|words| Statement::Loop { name: name.to_owned(), words: words.trim().to_owned() })
+            .into_iter()
+            .collect();
+    }
+    if let Some(expressions) = part.strip_prefix("let ") {
+        let quoted: Vec<&str> = expressions.split(['"', '\'']).collect();
+        let plain = expressions.split_whitespace().collect();
+        let each: Vec<&str> = if quoted.len() > 1 { quoted } else { plain };
+        return each.into_iter().filter_map(arithmetic_assignment).collect();
+    }
+    if let Some(expressions) = part.strip_prefix("((").and_then(|rest| rest.trim_end().strip_suffix("))")) {
+        return expressions.split(',').filter_map(arithmetic_assignment).collect();
+    }
+    assignments(part)
+        .into_iter()
+        .map(|(name, value)| Statement::Set { name, value, is_arithmetic: part.starts_with("declare -i") })
+        .collect()
+}
+
+/// `TP = 8` and `TP *= 2` of `let` and `(( .. ))`.
+fn arithmetic_assignment(expression: &str) -> Option<Statement> {
+    let compact: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
+    let (name, value) = compact.split_once('=')?;
+    if value.starts_with('=') || name.ends_with(['!', '<', '>']) {
+        return None;
+    }
+    if is_name(name) {
+        return Some(Statement::Set { name: name.to_owned(), value: value.to_owned(), is_arithmetic: true });
+    }
+    let changed = name.trim_end_matches(['+', '-', '*', '/', '%']);
+    is_name(changed).then(|| Statement::Change { name: changed.to_owned() })
+}
+
+/// `NAME=value` and, in YAML, `NAME: value` at the start of a statement, also after `export` and its relatives.
+fn assignments(part: &str) -> Vec<(String, String)> {
+    let mut rest = part.trim_start();
+    let words = ["export", "declare", "readonly", "local", "typeset"];
+    if let Some((_, after)) = rest.split_once(char::is_whitespace).filter(|(first, _)| words.contains(first)) {
+        rest = after.trim_start();
+        // `declare -ix TP=8`
+        while let Some((_, after)) = rest.split_once(char::is_whitespace).filter(|(flag, _)| flag.starts_with('-')) {
+            rest = after.trim_start();
+        }
+    }
+    let mut found = Vec::new();
+    // `export TP=8 PP=4` sets two variables.
+    while let Some((name, after)) = rest.split_once(['=', ':']).filter(|(name, _)| is_name(name)) {
+        let after = after.trim_start_matches([' ', '\t']);
+        if after.starts_with('=') {
+            break;
+        }
+        // A quoted value may hold blanks; another ends at the first blank.
+        let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let (value, length) = if let Some(quote) = quote {
+            let value = after[1..].split(quote).next().unwrap_or_default();
+            (value, value.len() + 2)
+        } else {
+            let value = after.split([' ', '\t', ';', '&']).next().unwrap_or_default();
+            (value, value.len())
+        };
+        found.push((name.to_owned(), value.to_owned()));
+        rest = after.get(length..).unwrap_or_default().trim_start();
+    }
+    found
+}

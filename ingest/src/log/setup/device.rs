@@ -1,0 +1,29 @@
+//! Accelerators, as training programs and drivers print them.
+
+use planner::observed::DeviceName;
+
+/// Words in front of the name of an accelerator.
+const MAKERS: [&str; 4] = ["nvidia ", "tesla ", "amd instinct ", "ascend "];
+/// Longest name, in bytes.
+const MAX_NAME: usize = 60;
+
+/// The accelerator in `CUDA capacity: NVIDIA H100 with 94.99GiB memory` of torchtitan, in lines of `nvidia-smi`, and in any other line
+/// with the name of its maker. The line is in lower case.
+pub(super) fn read(line: &str) -> Option<DeviceName> {
+    if let Some((_, after)) = line.split_once("capacity: ") {
+        return after.split_once(" with ").and_then(|(name, _)| DeviceName::find(name));
+    }
+    if let Some((before, _)) = line.split_once("(uuid:") {
+        let (_, name) = before.split_once("gpu ")?.1.split_once(':')?;
+        return DeviceName::find(name);
+    }
+    MAKERS.iter().find_map(|maker| {
+        line.match_indices(maker).find_map(|(at, _)| {
+            let name = &line[at..];
+            let most = name.char_indices().map(|(index, _)| index).take_while(|index| *index <= MAX_NAME).last()?;
+            let name = if name.len() <= MAX_NAME { name } else { &name[..most] };
+            let end = name.find(['\'', '"', '(', ',', '|', ';', ')']).unwrap_or(name.len());
+            DeviceName::find(&name[..end])
+        })
+    })
+}
