@@ -1,7 +1,7 @@
 //! The contract between server and browser: paths, wire types, problem documents, the timeline codec.
 //!
 //! Scenario, outcome, timeline and the question of the schedule bench are the planner's own types ([`planner::scenario`],
-//! [`planner::outcome`], [`planner::timeline`], [`planner::bench`]); here stands what only travels.
+//! [`planner::outcome`], [`planner::timeline`], [`planner::schedule_comparison`]); here stands what only travels.
 
 pub mod access;
 pub mod accuracy;

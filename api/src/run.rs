@@ -7,7 +7,7 @@ pub use comparison::{
     Comparison, Corrected, CorrectionQuery, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand,
     Quantity, SegmentSummary,
 };
-pub use planner::observed::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
+pub use planner::run_comparison::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
 pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate, StepTimeOrigin};
 
 use planner::scenario::PlannerKind;

@@ -1,5 +1,5 @@
 //! The kinds of schedules that pickers offer. Question and answer of the bench are the planner's own types
-//! ([`planner::bench`]).
+//! ([`planner::schedule_comparison`]).
 
 use planner::schedule::{ChunksRule, ScheduleKind};
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,7 @@
 //! It outlives the page, so that a look at the datasets loses nothing.
 
 mod answer;
+mod chart_number;
 pub(crate) mod modalities;
 pub(crate) mod opening;
 mod planning;
@@ -22,6 +23,7 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 pub(crate) use self::answer::{Plan, Results};
+pub(crate) use self::chart_number::{chart_of, planner_of};
 use crate::client::Failure;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;

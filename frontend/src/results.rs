@@ -22,7 +22,6 @@ mod time_and_memory;
 mod time_spent;
 mod title;
 
-pub(crate) use cards::planner_of;
 pub(crate) use ranking::{chosen_planner, degrees, short_title};
 
 use api::planner::outcome::Answer;

@@ -30,7 +30,7 @@ pub(crate) use results::ScheduleResults;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::planner::bench::{ScheduleAnswer, ScheduleEntry};
+use api::planner::schedule_comparison::{ScheduleAnswer, ScheduleEntry};
 use api::planner::timeline::Timeline;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
@@ -71,7 +71,7 @@ impl Shown {
         let mut timelines = Vec::new();
         for entry in &mut answer.entries {
             let key = figures::key_of(entry);
-            if let api::planner::bench::EntryOutcome::Run(report) = &mut entry.outcome {
+            if let api::planner::schedule_comparison::EntryOutcome::Run(report) = &mut entry.outcome {
                 timelines.push((key, Arc::new(std::mem::take(&mut report.timeline))));
             }
         }

@@ -3,11 +3,12 @@
 use api::planner::outcome::{Answer, IterationMetrics, Loser, Search, SolverStatus};
 use leptos::prelude::*;
 
+use crate::explore::planner_of;
 use crate::explore::{Plan, use_explore};
 use crate::format;
 use crate::gantt;
 use crate::gantt::describe::Details;
-use crate::results::{chosen_planner, degrees, planner_of};
+use crate::results::{chosen_planner, degrees};
 
 /// Losers shown first; the others are under "more".
 const FIRST_LOSERS: usize = 5;

@@ -1,7 +1,7 @@
 //! Length files of every format; a first byte below four says which column is asked for, one below eight which rule reads media.
 
 use ingest::dataset;
-use planner::data_aware::Preprocessing;
+use planner::workload::preprocessing::Preprocessing;
 
 /// Reads one input.
 pub fn read(bytes: &[u8]) {

@@ -1,17 +1,18 @@
 //! Questions to the schedule bench and to the solver, times of actions, formulas.
 
-use planner::bench::{self, Limits, ValidQuestion};
 use planner::cost::overrides::Formula;
+use planner::schedule_comparison;
+use planner::schedule_comparison::{Limits, ValidQuestion};
 use planner::solve;
 
 /// Reads one input.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match bench::parse(text) {
+    match schedule_comparison::parse(text) {
         Ok(question) => drop(ValidQuestion::new(question, Limits::SERVED)),
         Err(errors) => assert!(!errors.is_empty()),
     }
-    if let Err(errors) = bench::parse_times(text) {
+    if let Err(errors) = schedule_comparison::parse_times(text) {
         assert!(!errors.is_empty());
     }
     if let Err(errors) = solve::parse(text) {

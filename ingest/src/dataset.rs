@@ -50,8 +50,8 @@ pub use merge::merge;
 pub use stream::Stream;
 pub use tokenizer::Tokenizer;
 
-use planner::data_aware::Preprocessing;
 use planner::workload::Dataset;
+use planner::workload::preprocessing::Preprocessing;
 
 use sniff::Format;
 

@@ -1,6 +1,7 @@
-//! DHP: one global batch to microbatches, groups and degrees, and the two ways to the same degrees.
+//! DHP benchmarks: plan microbatches, rank groups, degrees for a global batch. Both degree solvers
+//! are compared.
 
-use planner::context_groups::{
+use planner::planners::dhp::{
     AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupProblem, Sequence, megatron_balanced, place, plan,
     static_degrees,
 };
@@ -10,7 +11,8 @@ fn main() {
     divan::main();
 }
 
-/// Like an 8B model on one rank of an accelerator of some 300 TFLOP/s: 28 layers, hidden size 3584, grouped keys and values.
+/// Costs similar to an 8B model with 28 layers, hidden size 3584 and grouped-query attention, for a
+/// rank with about 300 TFLOP/s.
 const COST: GroupCost = GroupCost {
     a1: 4e-9 / 3.0,
     a2: 1.6e-4,
@@ -23,7 +25,7 @@ const COST: GroupCost = GroupCost {
     exchange: Exchange::Ring,
 };
 
-/// Lengths with a long tail (log-normal), or nearly equal ones.
+/// Log-normal lengths: long-tailed for a large deviation, nearly equal for a small deviation.
 fn lengths(count: usize, deviation: f64) -> Vec<Sequence> {
     let mut random = Random::new(3, count as u64);
     let length = |random: &mut Random| (libm::exp(8.0 + deviation * random.normal()) as u64).clamp(200, 65_536);

@@ -1,6 +1,6 @@
-//! DFLOP: the optimizer and the online scheduler.
+//! DFLOP benchmarks: the optimizer and the online scheduler.
 
-use planner::data_aware::{
+use planner::planners::dflop::{
     ActivationTable, Curve, DegreeProfile, Fixed, Held, Item, ItemWork, ModuleProfile, OptimizerInput,
     PartitionSettings, StateTable, optimize, partition, shortlist,
 };
@@ -10,12 +10,13 @@ fn main() {
     divan::main();
 }
 
-/// Rates that saturate with the size and fall with the degree, like those of matrix products.
+/// Throughput curve that saturates with the input size and falls with the TP degree, like matrix
+/// multiplication.
 fn curve(peak: f64, half: f64, sizes: &[f64]) -> Curve {
     Curve::new(sizes.iter().map(|&size| (size, peak * size / (size + half))).collect()).unwrap()
 }
 
-/// Layers of so many parameters, of which an item keeps so many bytes a layer.
+/// Module profile: layers, parameters, activation bytes per item and layer.
 fn module(layers: u32, (peak, half): (f64, f64), sizes: &[f64], parameters: [f64; 2], kept: f64) -> ModuleProfile {
     let degree = |tensor: u32| {
         let t = f64::from(tensor);
@@ -34,7 +35,8 @@ fn module(layers: u32, (peak, half): (f64, f64), sizes: &[f64], parameters: [f64
     ModuleProfile { layers, degrees: [1, 2, 4, 8].map(degree).to_vec() }
 }
 
-/// One image of some tiles, several, or frames of video, before a backbone of 7 billion parameters.
+/// Optimizer input for a 7B backbone with a vision encoder. The items are single images with tiles,
+/// multiple images, and video frames.
 fn input(devices: u32, global_batch: u32) -> OptimizerInput {
     let mut random = Random::new(1, 0);
     let items = (0..64).map(|_| {
@@ -67,14 +69,15 @@ fn input(devices: u32, global_batch: u32) -> OptimizerInput {
     }
 }
 
-/// By the mean item, by the mean over 64 items, and the published program's choice.
+/// Optimizes for the mean item, for the mean over 64 items, and as the published program does.
 #[divan::bench(args = [(64, 512), (256, 2048), (1024, 2048)])]
 fn optimizing(bencher: divan::Bencher<'_, '_>, (devices, global_batch): (u32, u32)) {
     let input = input(devices, global_batch);
     bencher.bench_local(|| optimize(&input));
 }
 
-/// Algorithm 1 alone: a data set of one item is its own mean, so this searches the same twice.
+/// Runs DFLOP Alg. 1 alone. A single-item dataset is identical to the mean item, so both searches
+/// are the same.
 #[divan::bench(args = [(64, 512), (1024, 2048)])]
 fn algorithm_1_twice(bencher: divan::Bencher<'_, '_>, (devices, global_batch): (u32, u32)) {
     let mut input = input(devices, global_batch);
@@ -88,7 +91,7 @@ fn shortlisting(bencher: divan::Bencher<'_, '_>, (devices, global_batch): (u32, 
     bencher.bench_local(|| shortlist(&input, 16));
 }
 
-/// Items of the mixed data, e and l in the proportion of about balanced modules.
+/// Items from mixed data. Encoder and backbone durations are nearly balanced.
 fn items(count: usize) -> Vec<Item> {
     let mut random = Random::new(1, count as u64);
     let item = |random: &mut Random| {
@@ -103,7 +106,7 @@ fn items(count: usize) -> Vec<Item> {
     (0..count).map(|_| item(&mut random)).collect()
 }
 
-/// To a gap of a thousandth.
+/// Balances to 0.1 % gap.
 #[divan::bench(args = [(512, 16), (2048, 64), (2048, 128), (2048, 256)])]
 fn balancing(bencher: divan::Bencher<'_, '_>, (count, buckets): (usize, usize)) {
     let items = items(count);
@@ -111,7 +114,7 @@ fn balancing(bencher: divan::Bencher<'_, '_>, (count, buckets): (usize, usize)) 
     bencher.bench_local(|| partition(&items, buckets, settings));
 }
 
-/// As long as the default number of steps lasts.
+/// Balances until the default step limit.
 #[divan::bench(args = [(2048, 64), (2048, 256)])]
 fn balancing_to_the_end(bencher: divan::Bencher<'_, '_>, (count, buckets): (usize, usize)) {
     let items = items(count);

@@ -1,4 +1,5 @@
-//! The closed-form estimate, a large job through the event engine, and re-simulation inside a search.
+//! Benchmarks for the closed-form estimate, for a large job in the event engine, and for
+//! re-simulation inside a search.
 
 use planner::cluster::{Cluster, presets::cluster};
 use planner::cost::{PipelineCosts, UniformTimes};
@@ -18,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// A thousand configurations: two models, TP, PP, VPP and microbatch varied, all over 64 devices.
+/// 1000 configurations on 64 devices: two models, varied TP, PP, VPP and microbatch size.
 fn configurations() -> Vec<Configuration> {
     let mut all = Vec::new();
     for id in ["gpt-3-175b", "llama-2-7b"] {
@@ -49,7 +50,7 @@ fn configurations() -> Vec<Configuration> {
     all
 }
 
-/// Configurations a second, one thread.
+/// Single-threaded configurations per second.
 #[divan::bench]
 fn closed_form(bencher: divan::Bencher<'_, '_>) {
     let configurations = configurations();
@@ -59,8 +60,8 @@ fn closed_form(bencher: divan::Bencher<'_, '_>) {
     });
 }
 
-/// ViT 22B + GPT-3 175B on 16,384 devices, DP 128, TP 8, PP 16: sampling, layout, schedule, event engine, check,
-/// timeline with memory.
+/// ViT 22B + GPT-3 175B on 16,384 devices at DP 128, TP 8, PP 16. Measures sampling, layout,
+/// schedule, event engine, validation, timeline, memory.
 #[divan::bench]
 fn sixteen_thousand_devices(bencher: divan::Bencher<'_, '_>) {
     let json = r#"{
@@ -82,8 +83,9 @@ fn sixteen_thousand_devices(bencher: divan::Bencher<'_, '_>) {
     bencher.bench(|| plan(&scenario, &mut Unobserved).expect("a plan"));
 }
 
-/// Two neighbouring microbatches change places in the second half of one rank's order, and back: what a local search
-/// asks for, thousands of times. Items are actions undone and run again.
+/// Swaps two neighbouring microbatches in the later half of a rank's order and swaps them back, as
+/// a local search does thousands of times. Items are the actions that the engine reverts and
+/// simulates again.
 #[divan::bench(args = [(8, 64), (16, 256), (64, 256)])]
 fn resimulated(bencher: divan::Bencher<'_, '_>, (ranks, microbatches): (usize, usize)) {
     let millisecond = Nanos::new(1_000_000);
@@ -102,7 +104,8 @@ fn resimulated(bencher: divan::Bencher<'_, '_>, (ranks, microbatches): (usize, u
             let order = &schedule.orders[rank];
             let from = order.len() / 2 + random.below(order.len() as u64 / 2 - 2) as usize;
             let mut tail = order[from..].to_vec();
-            // The same kind of action of two microbatches; a forward never passes its own backward.
+            // Swap only actions that have the same kind, so that a forward never passes its
+            // backward.
             if tail.len() > 2 && tail[0].kind == tail[2].kind {
                 tail.swap(0, 2);
             }

@@ -1,14 +1,15 @@
-//! Hydraulis: packing, dispatch, the decision of an iteration, the proposal of strategies, and a whole iteration of the planner.
+//! Hydraulis benchmarks: packing, dispatch, the strategy choice per iteration, the strategy
+//! proposal, and a full planner iteration.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use planner::engine::{Observer, plan};
-use planner::heterogeneous_strategies::{
+use planner::host::BatchClock;
+use planner::planners::hydraulis::{
     DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, choose, dispatch, pack, propose,
 };
-use planner::host::BatchClock;
 use planner::random::Random;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
@@ -17,13 +18,14 @@ fn main() {
     divan::main();
 }
 
-/// Lengths with a long tail, as of text.
+/// Long-tailed lengths, similar to text.
 fn lengths(count: usize, largest: u64) -> Vec<u64> {
     let mut random = Random::new(1, count as u64);
     (0..count).map(|_| (libm::exp(7.0 + 1.3 * random.normal()) as u64).clamp(64, largest)).collect()
 }
 
-/// Schemes of up to 64 devices: larger degrees hold longer sequences and lose a little to communication.
+/// Schemes up to 64 devices. Larger degrees support longer sequences and lose some throughput to
+/// communication.
 fn schemes() -> Vec<SchemeCost> {
     let mut schemes = Vec::new();
     for (tp, max_len) in [(1_u32, 3000.0), (2, 7000.0), (4, 14_000.0), (8, 29_000.0), (16, 60_000.0)] {
@@ -86,7 +88,7 @@ fn iteration(bencher: divan::Bencher<'_, '_>, (devices, count): (u32, usize)) {
     bencher.bench_local(|| choose(&batch, &strategies, DispatchSettings::default(), PackingSettings::default()));
 }
 
-/// Plans one batch and then waits for its turn to plan the next.
+/// Plans a batch, then blocks until the benchmark requests another batch.
 struct Paced(Pace);
 
 struct Pace {
@@ -115,8 +117,9 @@ impl Observer for Paced {
     }
 }
 
-/// Everything that the planner does for a batch: strategies bounded, assigned and packed, the close ones simulated. A sample is a
-/// batch; schemes and strategies were found before. Sequences of a batch: 161 on 64 devices, 5,167 on 1,024.
+/// Plans a batch completely: bound the strategies, assign and pack the sequences, simulate the
+/// close strategies. A sample is a batch. The schemes and strategies are computed before the
+/// measurement. A batch contains 161 sequences on 64 devices and 5,167 on 1,024 devices.
 #[divan::bench(args = [64, 1024], sample_count = 5, sample_size = 1)]
 fn whole_iteration(bencher: divan::Bencher<'_, '_>, devices: u32) {
     let json = match devices {
@@ -134,7 +137,7 @@ fn whole_iteration(bencher: divan::Bencher<'_, '_>, devices: u32) {
             let mut paced = Paced(Pace { turns: Mutex::new(turns), planned, is_over: AtomicBool::new(false) });
             assert!(plan(&scenario, &mut paced).is_err(), "it is cancelled with batches left");
         });
-        // What comes before the first batch.
+        // Exclude the setup before the first batch from the measurement.
         done.recv().expect("the planner reaches its first batch");
         bencher.bench_local(|| {
             turn.send(()).expect("the planner waits");

@@ -1,16 +1,17 @@
-//! Rankings a second of the search of PipeWeaver, on a pipeline like that of VLM-L: 8 ranks, an encoder over one
-//! segment and a backbone over three, uneven microbatches. What the rankings come to is told by `tests/studies.rs`.
+//! Measures rankings per second in the PipeWeaver search. The pipeline is similar to VLM-L: 8
+//! ranks, a one-segment encoder, a three-segment backbone, uneven microbatches. `tests/studies.rs`
+//! reports the ranking quality.
 
 #[path = "shared/threads.rs"]
 mod threads;
 
 use divan::counter::ItemsCount;
 use planner::cost::{PipelineCosts, UniformTimes};
-use planner::flow::{Flows, Path};
 use planner::host::{Alone, Unwatched};
+use planner::planners::pipeweaver::ranking::{Budget, Goal, Starts, Strategy, search};
 use planner::random::Random;
-use planner::ranking::{Budget, Goal, Starts, Strategy, search};
 use planner::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
+use planner::stage_graph::{Flows, Path};
 use planner::units::{Bytes, Nanos};
 use threads::Threads;
 
@@ -22,7 +23,8 @@ fn main() {
     divan::main();
 }
 
-/// Microbatches with 1 to 4 parts of images each; a part takes 10 to 20 ms a stage, the backbone 30 ms.
+/// Microbatches that contain 1 to 4 image sub-microbatches. Durations per stage: sub-microbatch 10
+/// to 20 ms, backbone 30 ms.
 fn pipeline(microbatches: u32) -> (PipelineCosts, Vec<u32>) {
     let mut random = Random::new(1, 0);
     let (mut paths, mut groups) = (Vec::new(), Vec::new());
@@ -56,7 +58,7 @@ fn pipeline(microbatches: u32) -> (PipelineCosts, Vec<u32>) {
     (costs, groups)
 }
 
-/// Rollouts of each strategy, on one thread; items are rankings.
+/// Single-threaded rollouts, by strategy. Items are rankings.
 #[divan::bench(args = Strategy::ALL, consts = [16, 32])]
 fn rankings<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>, strategy: Strategy) {
     let (costs, groups) = pipeline(MICROBATCHES);
@@ -67,7 +69,7 @@ fn rankings<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>, strategy: 
         .bench(|| search(&interleaving, strategy, Goal::Fastest, budget, &Alone, &Unwatched).end);
 }
 
-/// One interleaving, without choosing what to interleave.
+/// A single interleaving for a fixed ranking.
 #[divan::bench(consts = [16, 32])]
 fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
     let (costs, groups) = pipeline(MICROBATCHES);
@@ -77,7 +79,7 @@ fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
     bencher.bench_local(|| interleaver.end(&priorities));
 }
 
-/// The tree search with workers; items are rankings, so that the ratio of the rates is the speed-up.
+/// Tree search on worker threads. Items are rankings, so the rate ratio is the speed-up.
 #[divan::bench(args = [1, 2, 4])]
 fn tree_search_on_threads(bencher: divan::Bencher<'_, '_>, threads: usize) {
     let (costs, groups) = pipeline(16);

@@ -1,13 +1,14 @@
-//! Planning on 64 devices: the exhaustive static search, and what dragging a slider asks for.
+//! Planning benchmarks on 64 devices: the exhaustive static search, plus the requests that a slider
+//! in the user interface sends.
 
 #[path = "shared/threads.rs"]
 mod threads;
 
+use planner::analysis::layouts;
 use planner::engine::{Unobserved, plan};
 use planner::host::Unwatched;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
-use planner::study::layouts;
 use planner::training::LayoutRequest;
 use threads::Threads;
 
@@ -15,7 +16,8 @@ fn main() {
     divan::main();
 }
 
-/// Llama-2 7B on 8 nodes of 8 A100, 256 documents a batch; all degrees open unless `fixed`.
+/// Llama-2 7B on 8 nodes (8 A100 per node), 256 documents per batch. All degrees are free unless
+/// `fixed`.
 fn scenario(planners: &[PlannerKind], fixed: bool, iterations: u32) -> ValidScenario {
     let json = include_str!("../../examples/llama-2-7b-long-documents.json");
     let mut scenario = parse(json).expect("the example is well-formed");
@@ -30,14 +32,15 @@ fn scenario(planners: &[PlannerKind], fixed: bool, iterations: u32) -> ValidScen
     ValidScenario::new(scenario, &NoDatasets).expect("the example is valid")
 }
 
-/// TP x PP x VPP x microbatch, every combination bounded, simulated unless its bound loses; one judged batch.
+/// Bounds all combinations (TP, PP, VPP, microbatch size) and simulates a combination unless its
+/// bound is too high. A single batch is evaluated.
 #[divan::bench(args = [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::Gpipe, PlannerKind::WaitFreeCyclic])]
 fn exhaustive_on_64_devices(bencher: divan::Bencher<'_, '_>, kind: PlannerKind) {
     let scenario = scenario(&[kind], false, 1);
     bencher.bench(|| plan(&scenario, &mut Unobserved).expect("not cancelled"));
 }
 
-/// Three planners with TP and PP fixed over eight batches: what dragging a slider asks for.
+/// Three planners at fixed TP and PP on eight batches, as requested while the user drags a slider.
 #[divan::bench]
 fn three_planners_with_a_fixed_layout(bencher: divan::Bencher<'_, '_>) {
     let planners = [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic];
@@ -45,8 +48,8 @@ fn three_planners_with_a_fixed_layout(bencher: divan::Bencher<'_, '_>) {
     bencher.bench(|| plan(&scenario, &mut Unobserved).expect("not cancelled"));
 }
 
-/// Every layout of two modules on 64 devices, on one thread and on two: 150 points of each freedom are simulated on the whole
-/// cluster and on half of it.
+/// All layouts for two modules on 64 devices, searched by a single thread or by two threads. The
+/// search simulates 150 candidates per placement, on the full cluster and on half the cluster.
 #[divan::bench(args = [1, 2], sample_count = 3)]
 fn every_layout_on_64_devices(bencher: divan::Bencher<'_, '_>, threads: usize) {
     let json = include_str!("../../examples/heterogeneous/vlm-m-8k-many-images.json");

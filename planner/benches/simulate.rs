@@ -1,4 +1,5 @@
-//! Simulation of one replica with memory: 8 ranks x 64 microbatches, and what a search asks for.
+//! Benchmarks for simulating a replica including memory: 8 ranks x 64 microbatches, and the calls
+//! that a search makes.
 
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::random::Random;
@@ -10,7 +11,7 @@ fn main() {
     divan::main();
 }
 
-/// Uneven microbatches: times between 1 and 9 ms a stage, backward twice the forward.
+/// Uneven microbatches: 1 to 9 ms per stage; backward time is twice the forward time.
 fn uneven(ranks: usize, chunks: usize, microbatches: usize) -> PipelineCosts {
     let millisecond = Nanos::new(1_000_000);
     let times = UniformTimes {
@@ -44,7 +45,7 @@ fn schedule(ranks: usize, chunks: usize, microbatches: usize) -> Schedule {
     }
 }
 
-/// Times, memory curves of every rank, critical path: all that a result page shows.
+/// Computes the content of a result page: times, memory curves for all ranks, critical path.
 #[divan::bench(args = cases())]
 fn timeline_with_memory(bencher: divan::Bencher<'_, '_>, (ranks, chunks, microbatches): (usize, usize, usize)) {
     let (costs, schedule) = (uneven(ranks, chunks, microbatches), schedule(ranks, chunks, microbatches));
@@ -55,7 +56,7 @@ fn timeline_with_memory(bencher: divan::Bencher<'_, '_>, (ranks, chunks, microba
     });
 }
 
-/// Times and peak memory: what a search over schedules asks for.
+/// Makespan and peak memory, as required by a schedule search.
 #[divan::bench(args = cases())]
 fn makespan_and_peak(bencher: divan::Bencher<'_, '_>, (ranks, chunks, microbatches): (usize, usize, usize)) {
     let (costs, schedule) = (uneven(ranks, chunks, microbatches), schedule(ranks, chunks, microbatches));

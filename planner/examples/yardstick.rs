@@ -1,8 +1,9 @@
-//! How far from the proven best the heuristics are, on random uneven pipelines.
+//! Compares heuristics to the proven optimum on random uneven pipelines.
 //!
-//! `cargo run --release -p planscope-planner --example yardstick` prints a line for each of some
-//! pipelines of 2 to 4 ranks, 2 to 8 microbatches and 1 or 2 chunks, with long-tailed times, then means and maxima over
-//! those whose best is proven. The same on every machine.
+//! `cargo run --release -p planscope-planner --example yardstick` prints a line per pipeline. The
+//! pipelines contain 2 to 4 ranks, 2 to 8 microbatches, 1 or 2 chunks, and long-tailed times. Means
+//! and maxima follow, for the pipelines that have a proven optimum. The output is the same on all
+//! machines.
 
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::exact::{Budget, Ending, Exact, search};
@@ -10,9 +11,9 @@ use planner::host::{Alone, Unwatched};
 use planner::random::Random;
 use planner::units::{Bytes, Nanos};
 
-/// Drawn pipelines.
+/// Random pipelines.
 const INSTANCES: u64 = 60;
-/// Nodes of each search.
+/// Node limit per search.
 const NODES: u64 = 20_000;
 
 fn main() {
@@ -57,7 +58,7 @@ fn main() {
     println!("ranking behind wait-free in {} of {}", behind.count(), proven.len());
 }
 
-/// Percent of the best.
+/// Excess above the optimum in percent.
 fn excess(end: Nanos, best: Nanos) -> f64 {
     100.0 * (end.get() as f64 / best.get() as f64 - 1.0)
 }
@@ -66,7 +67,7 @@ fn better_of_both(exact: &Exact) -> f64 {
     excess(exact.heuristics.best(), exact.end)
 }
 
-/// A pipeline drawn by chance.
+/// A random pipeline.
 struct Drawn {
     ranks: usize,
     chunks: usize,
@@ -77,8 +78,9 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Microbatches with log-normal lengths (deviation 0.8), stages that differ by a fifth, backwards of 1.5 to 2.5
-    /// forwards; every third pipeline has a cap of activations in flight, every fourth two chunks.
+    /// Generates pipeline `instance`. Microbatch lengths are log-normal (deviation 0.8), stages
+    /// differ by up to a fifth, and the ratio backward / forward is 1.5 to 2.5. Pipelines 2, 5, 8,
+    /// ... limit the activations in flight; pipelines 3, 7, 11, ... use two chunks.
     fn number(instance: u64) -> Self {
         let mut random = Random::new(4, instance);
         let between = |random: &mut Random, least: u64, most: u64| (least + random.below(most - least + 1)) as usize;

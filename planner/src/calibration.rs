@@ -1,18 +1,18 @@
-//! Calibration: from measured kernels and collectives to the curves of a device (docs/models.md, section 10).
+//! Calibration: fits device curves to measured kernels and collectives (docs/models.md, section
+//! 10).
 //!
-//! Only operators and collectives are fitted, never the time of a step: step times are what a fit is validated with. A
-//! coefficient is fitted if enough different shapes determine it ([`FEWEST`] for the shape of a curve); all others have the value of the given cluster. The
-//! mean residual of a part never grows: a fit that would increase it is discarded. The report lists both cases.
+//! Only operators and collectives are fitted, never step times: these validate the fit. A
+//! coefficient is fitted if enough different shapes determine it ([`FEWEST`] for a curve shape).
+//! Other coefficients use the values of the given cluster. The mean residual of a part never
+//! increases: a fit that would increase it is discarded. The report lists both cases.
 
 mod coefficient;
-mod lengths;
 mod minimise;
 mod parts;
 mod report;
 mod residuals;
 pub mod sample;
 
-pub use lengths::{LengthFit, LengthTiming};
 pub use report::{Bound, CoefficientReport, Outcome, PartReport, Unchanged};
 pub use residuals::{PartResiduals, Residual, residuals};
 pub use sample::Sample;
@@ -21,40 +21,41 @@ use crate::cluster::{Cluster, Curves};
 use crate::cost::kernel::{Format, Kernel, Operation, StreamingClass};
 use parts::Part;
 
-/// Fewest different shapes that determine a coefficient of a curve.
+/// Minimum number of different shapes to fit a curve coefficient.
 pub const FEWEST: usize = 12;
 
-/// Streams that fit a device's cache say nothing of its memory; no device has a larger one, in bytes.
+/// Maximum cache size of any device, in bytes. Streams that fit in the cache do not measure memory
+/// bandwidth.
 const LARGEST_CACHE: f64 = 1.2e8;
 
-/// The timings that no coefficient is fitted to.
+/// Timings for which no coefficient is fitted.
 const OTHERS: &str = "norms, embeddings and activations of inference engines, streams within the cache, sends, \
                       groups across nodes, and number formats other than bf16 are not fitted";
 
-/// What a fit came to.
+/// Result of a calibration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// The cluster that was given, with fitted efficiencies and curves.
+    /// The given cluster with fitted efficiencies and curves.
     pub cluster: Cluster,
-    /// Part by part, what was fitted and how well.
+    /// Report per part.
     pub parts: Vec<PartReport>,
 }
 
 /// Fits the curves of a cluster's device and links to `samples`.
 ///
-/// The search starts from the curves of a typical device, then from the cluster's own values. It compares timings by the
-/// logarithm of their ratio to the prediction; large residuals count linearly. If both searches increase the mean residual, the
-/// present values are confirmed. The same samples give the same curves.
+/// The search starts at typical device curves, then at the cluster's current values. It minimizes
+/// the logarithm of measured / predicted time; large residuals have linear weight. If both searches
+/// increase the mean residual, the current values are confirmed. The result is deterministic.
 pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
     let mut cluster = cluster.clone();
     let mut curves = cluster.device.curves.take().unwrap_or_else(Curves::generic);
-    // What an earlier fit said of parts that these samples do not touch stays.
+    // Keep earlier calibration results for parts that these samples do not cover.
     let before = std::mem::take(&mut curves.calibration);
     curves.calibration = crate::cluster::Calibration {
         source: if before.samples() > 0 { format!("{}; {source}", before.source) } else { source.to_owned() },
         ..before
     };
-    // Kernels of a profile are timed alone.
+    // Profiles time kernels separately, not under sustained load.
     let sustained = std::mem::replace(&mut curves.sustained, 1.0);
     cluster.device.curves = Some(curves);
     let mut reports = Vec::new();
@@ -100,7 +101,7 @@ pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
 }
 
 impl Part {
-    /// Whether a timing belongs to this part.
+    /// Returns whether a timing belongs to this part.
     fn owns(self, sample: &Sample) -> bool {
         match (self, &sample.kernel) {
             (Self::MatMul, Kernel::MatMul(product)) => product.format == Format::Bf16,

@@ -1,8 +1,8 @@
-//! The independent judge.
+//! The independent checker.
 //!
-//! Nothing here is shared with schedule builders, planners or the simulator but the types of their results: what is
-//! required of a plan is stated again, from the definitions. Every plan passes through here before it is
-//! stored or drawn.
+//! Schedule builders, planners and simulator share only result types with this module. The checker
+//! implements all requirements again, directly from the definitions. Every plan is validated here;
+//! only then is it stored or displayed.
 
 mod assignment;
 mod execution_plan;
@@ -14,10 +14,10 @@ pub use execution_plan::{At, ExecutionViolation, Replay, check_execution_plan};
 pub use modules::{check_module_run, check_modules};
 pub use run::check_run;
 
-/// What is wrong with a plan.
+/// A violated requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// The degrees do not multiply to the devices.
+    /// TP x CP x PP x DP differs from the device count.
     #[error("TP {tensor} x PP {pipeline} x DP {data} is not {devices} devices")]
     Devices {
         /// TP.
@@ -26,38 +26,38 @@ pub enum Violation {
         pipeline: u32,
         /// DP.
         data: u32,
-        /// Devices of the cluster.
+        /// Device count.
         devices: u32,
     },
-    /// A degree does not divide what it cuts.
+    /// TP does not divide a head count.
     #[error("TP {tensor} does not divide {count} {what}")]
     Divisibility {
         /// TP.
         tensor: u32,
-        /// What is cut.
+        /// Name of the indivisible quantity.
         what: &'static str,
-        /// How many of it there are.
+        /// Value of this quantity.
         count: u32,
     },
-    /// Devices that trade tokens for heads have no equal shares of the heads.
+    /// An all-to-all context-parallel group cannot split the heads equally.
     #[error("CP {context} cannot trade {heads} heads, {shared} of keys and values, over TP {tensor}")]
     Trade {
-        /// Devices that trade.
+        /// CP.
         context: u32,
         /// TP.
         tensor: u32,
         /// Query heads.
         heads: u32,
-        /// Heads of keys and values.
+        /// Key-value heads.
         shared: u32,
     },
-    /// A layer stands on no stage, on two, or out of order.
+    /// A layer is missing, duplicated or out of order.
     #[error("stage {stage} does not continue the layers where the one before ends")]
     Layers {
         /// The stage.
         stage: usize,
     },
-    /// Two pipelines of an iteration stand on one device at a time, or one stands where there is none.
+    /// Two pipelines use the same device at a time, or a device does not exist.
     #[error("iteration {iteration}: pipeline {pipeline} stands on device {device}, which is not free")]
     Device {
         /// Iteration.
@@ -67,43 +67,43 @@ pub enum Violation {
         /// The device.
         device: u32,
     },
-    /// Strategies that follow each other on the same devices overlap.
+    /// Phases overlap in time.
     #[error("phase {phase} starts at {start} ns, before the phases before it end at {ended} ns")]
     Phase {
         /// The phase.
         phase: u32,
-        /// Its first start, in ns.
+        /// First start in the phase, in ns.
         start: u64,
-        /// Last end of the phases before it, in ns.
+        /// Last end in the previous phases, in ns.
         ended: u64,
     },
-    /// A sequence is trained twice or not at all.
+    /// A sequence is not trained exactly once.
     #[error("sequence {sequence} of iteration {iteration} is assigned {times} times")]
     Sequence {
         /// Iteration.
         iteration: usize,
         /// Index in the packed batch.
         sequence: usize,
-        /// How often it was assigned.
+        /// Number of assignments.
         times: u32,
     },
-    /// An action stands on the wrong rank, or names a stage or microbatch that does not exist.
+    /// An action is on the wrong rank, or its stage or microbatch does not exist.
     #[error("rank {rank} runs {action}, which is not its own")]
     Foreign {
         /// The rank.
         rank: usize,
-        /// The action in the torch grammar.
+        /// Action in the torch grammar.
         action: String,
     },
-    /// An action is there twice, or both as full and as split backward.
+    /// An action is duplicated, or exists both as full and as split backward.
     #[error("rank {rank} runs {action} again")]
     Repeated {
         /// The rank.
         rank: usize,
-        /// The action in the torch grammar.
+        /// Action in the torch grammar.
         action: String,
     },
-    /// Not every microbatch goes forward and backward through every stage.
+    /// A microbatch lacks a forward or backward on a stage.
     #[error("stage {stage} never finishes microbatch {microbatch}")]
     Incomplete {
         /// The stage.
@@ -111,108 +111,108 @@ pub enum Violation {
         /// The microbatch.
         microbatch: usize,
     },
-    /// An action starts before its input has arrived.
+    /// An action starts before the input is available.
     #[error("rank {rank} starts {action} at {start} ns, before its input arrives at {input} ns")]
     Precedence {
         /// The rank.
         rank: usize,
-        /// The action in the torch grammar.
+        /// Action in the torch grammar.
         action: String,
-        /// Its start.
+        /// Start in ns.
         start: u64,
-        /// When its input is there.
+        /// Time in ns at which the input is available.
         input: u64,
     },
-    /// Ranks wait for each other in a circle.
+    /// Ranks block each other in a cycle.
     #[error("{waiting}")]
     Deadlock {
-        /// What every stuck rank waits at.
+        /// Blocking action per rank.
         waiting: String,
     },
-    /// A rank sends before it has computed, or while it still sends something else.
+    /// A send starts before its result is computed, or overlaps an earlier send on the rank.
     #[error("rank {rank} sends the result of {action} at {start} ns, before it can")]
     Send {
         /// The rank.
         rank: usize,
-        /// The action in the torch grammar.
+        /// Action in the torch grammar.
         action: String,
-        /// Start of the send.
+        /// Start of the send, in ns.
         start: u64,
     },
-    /// The plan has not as many parts as its layout says.
+    /// The number of elements differs from the layout.
     #[error("{what}: {found} where the layout says {expected}")]
     Shape {
-        /// Which parts.
+        /// Element name.
         what: &'static str,
-        /// How many there are.
+        /// Actual number.
         found: usize,
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
     },
-    /// Two actions of a rank overlap, or an action does not last as long as its cost.
+    /// Actions on a rank overlap, or a duration differs from the cost.
     #[error("rank {rank} cannot run {action} from {start} to {end} ns")]
     Exclusivity {
         /// The rank.
         rank: usize,
-        /// The action in the torch grammar.
+        /// Action in the torch grammar.
         action: String,
-        /// Its start.
+        /// Start in ns.
         start: u64,
-        /// Its end.
+        /// End in ns.
         end: u64,
     },
-    /// Ranks that work on something together begin at different times.
+    /// The ranks of a group start an action at different times.
     #[error("rank {rank} starts {action} at {start} ns, others of its group at {first} ns")]
     Apart {
         /// The rank.
         rank: usize,
-        /// The action in the torch grammar.
+        /// Action in the torch grammar.
         action: String,
-        /// Its start, in ns.
+        /// Start in ns.
         start: u64,
-        /// Start of another rank of the group, in ns.
+        /// Start on a different rank in the group, in ns.
         first: u64,
     },
-    /// The modules of a layout cannot stand as it says.
+    /// The placement of a module layout is invalid.
     #[error("layout {layout}: {what}")]
     Standing {
-        /// Number of the layout.
+        /// Layout index.
         layout: usize,
-        /// What is wrong.
+        /// Problem description.
         what: String,
     },
-    /// An instance of a module in a microbatch is in no part, in several, or does not exist.
+    /// An instance is in no part or in several parts, or does not exist.
     #[error("instance {instance} of module {module} in microbatch {microbatch} is in {times} parts")]
     Instance {
-        /// The microbatch.
+        /// Microbatch index.
         microbatch: u32,
         /// The module.
         module: u32,
         /// The instance.
         instance: u32,
-        /// Parts that hold it.
+        /// Number of parts that contain this instance.
         times: u32,
     },
-    /// A part of a module runs before what it is made from is there, or what fed it goes back before its gradient.
+    /// A part runs although an input is missing, or runs backward although the gradient is missing.
     #[error("part {part} and part {from} that feeds it: one starts at {start} ns, before the other ends at {input} ns")]
     Unfed {
-        /// The part that is fed.
+        /// The dependent part.
         part: usize,
-        /// The part that feeds it.
+        /// The input part.
         from: usize,
-        /// Start of the one that waits, in ns.
+        /// Start of the dependent action, in ns.
         start: u64,
-        /// When what it waits for is done, in ns.
+        /// End of the action that it depends on, in ns.
         input: u64,
     },
-    /// A rank holds more than it may.
+    /// A rank exceeds the memory limit.
     #[error("rank {rank} needs {needed_mib} MiB of {limit_mib} MiB")]
     Memory {
         /// The rank.
         rank: usize,
-        /// What it holds at its peak, in MiB.
+        /// Peak memory in MiB.
         needed_mib: u64,
-        /// What it may hold, in MiB.
+        /// Memory limit in MiB.
         limit_mib: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! The machines: devices, the links inside a node and the network between nodes.
+//! Cluster description: devices, intra-node links and inter-node network.
 
 pub mod curves;
 pub mod presets;
@@ -9,85 +9,86 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
 
-/// A homogeneous cluster of nodes.
+/// A homogeneous cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
-    /// Shown name, for example "A100-80GB".
+    /// Display name, for example "A100-80GB".
     pub name: String,
     /// Number of nodes.
     pub nodes: u32,
-    /// Devices of one node.
+    /// Devices per node.
     pub devices_per_node: u32,
-    /// What one device can do.
+    /// Device type.
     pub device: Device,
-    /// NVLink or its like, per device.
+    /// Intra-node link per device, for example NVLink.
     pub intra_node: Link,
-    /// The network card of each device.
+    /// Network card per device.
     pub inter_node: Link,
 }
 
-/// One accelerator.
+/// An accelerator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// Memory, in GiB.
+    /// Memory in GiB.
     pub memory_gib: f64,
-    /// Dense bf16 peak by data sheet, in TFLOP/s; the denominator of MFU.
+    /// Dense bf16 peak from the data sheet in TFLOP/s. Denominator of MFU.
     pub peak_tflops: f64,
-    /// Largest measured share of the peak that a matrix product reaches.
+    /// Maximum measured fraction of the peak for matrix products.
     pub matmul_efficiency: f64,
-    /// Share of the peak that a fused attention kernel reaches.
+    /// Fraction of the peak for fused attention.
     pub attention_efficiency: f64,
-    /// Memory bandwidth by data sheet, in GB/s.
+    /// Memory bandwidth from the data sheet in GB/s.
     pub memory_gb_per_s: f64,
-    /// Share of the memory bandwidth that streaming kernels reach.
+    /// Fraction of the memory bandwidth for streaming kernels.
     pub memory_efficiency: f64,
-    /// Streaming multiprocessors (or compute units), over which output tiles are dealt in waves.
+    /// Number of streaming multiprocessors (or compute units). Output tiles are scheduled on them
+    /// in waves.
     pub multiprocessors: u32,
-    /// Launch overhead of one kernel on the device, in µs.
+    /// Launch overhead per kernel in µs.
     pub launch_us: f64,
-    /// Peak of fp8 products, in TFLOP/s; absent where the device has none.
+    /// fp8 peak for matrix products in TFLOP/s; unset if the device does not support fp8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp8_tflops: Option<f64>,
-    /// Bandwidth to the host's memory, in GB/s; 25 where absent.
+    /// Bandwidth to host memory in GB/s. Default: 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_gb_per_s: Option<f64>,
-    /// How rates depend on shapes; absent: as of a typical device.
+    /// Shape-dependent rates. Default: typical curves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curves: Option<Curves>,
-    /// What to know before believing the figures.
+    /// Caveat about the accuracy of the figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A link of one device, one direction.
+/// A link of a device, in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Bandwidth of one device in one direction by data sheet, in GB/s.
+    /// Bandwidth per device and direction from the data sheet, in GB/s.
     pub gb_per_s: f64,
-    /// Largest share of the bandwidth that large transfers reach.
+    /// Maximum fraction of the bandwidth for large transfers.
     pub efficiency: f64,
-    /// Latency of one hop, in µs.
+    /// Latency per hop in µs.
     pub latency_us: f64,
-    /// How the rate depends on the message; absent: as of a typical link.
+    /// Rate by message size. Default: a typical curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<LinkCurve>,
 }
 
 impl Cluster {
-    /// All devices.
+    /// Total number of devices.
     pub const fn devices(&self) -> u32 {
         self.nodes.saturating_mul(self.devices_per_node)
     }
 }
 
 impl Device {
-    /// Memory of the device.
+    /// Memory per device.
     pub fn memory(&self) -> Bytes {
         Bytes::from_gib(self.memory_gib)
     }
@@ -97,19 +98,19 @@ impl Device {
         FlopsPerSecond::from_tera(self.peak_tflops)
     }
 
-    /// Host and launch overhead of one kernel.
+    /// Launch overhead per kernel.
     pub fn launch(&self) -> Seconds {
         Seconds::from_micros(self.launch_us)
     }
 }
 
 impl Link {
-    /// Bandwidth that large transfers reach.
+    /// Achieved bandwidth for large transfers.
     pub fn achieved_bandwidth(&self) -> BytesPerSecond {
         BytesPerSecond::from_giga(self.gb_per_s * self.efficiency)
     }
 
-    /// Latency of one hop.
+    /// Latency per hop.
     pub fn latency(&self) -> Seconds {
         Seconds::from_micros(self.latency_us)
     }

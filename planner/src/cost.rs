@@ -1,6 +1,6 @@
-//! What an operator, a layer, a stage and a collective cost in time and memory.
+//! Cost model: time and memory for operators, layers, pipeline stages and collectives.
 //!
-//! Every formula stands in docs/models.md with its units and source; the code names the section.
+//! docs/models.md lists all formulas with units and sources. The code cites its sections.
 
 pub mod boundary;
 pub mod collective;
@@ -17,7 +17,7 @@ pub mod pricing;
 pub mod strategy;
 pub mod table;
 
-pub use boundary::{BoundaryKind, Crossing};
+pub use boundary::Crossing;
 pub use collective::Group;
 pub use layer::{LayerCost, LayerModel};
 pub use load::{Instances, MicrobatchLoad, ModuleLoad};

@@ -1,4 +1,4 @@
-//! The one road: scenario, planners, check, simulation, comparison.
+//! The planning pipeline: scenario, planners, validation, simulation and comparison.
 
 mod spent;
 
@@ -12,40 +12,42 @@ use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{
-    Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Tried, heterogeneous, judge, plan_context_parallel,
+use crate::planners::{
+    Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Tried, judge, module_layouts, plan_context_parallel,
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
+use crate::scenario::Sampler;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario, budget};
-use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, Sampler, packing};
+use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
 use spent::{Budgeted, Spent};
 
-/// Planning ended early.
+/// Error for a planning run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The observer asked for it.
+    /// Cancelled by the observer.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// A planner produced a plan that the checker refuses: a bug of the planner, reported with its place.
+    /// The checker rejected a plan. This is a bug in the planner.
     #[error("the plan of {planner} was refused by the checker: {violation}")]
     Refused {
-        /// Title of the planner.
+        /// Planner title.
         planner: &'static str,
-        /// What the checker found.
+        /// Violation from the checker.
         violation: String,
     },
-    /// The plans have more spans than an answer may have; known only once the planners have chosen their layouts.
+    /// The plans exceed the span limit of a response. Detected when the planners have chosen their
+    /// layouts.
     #[error("the plans have {0}; ask for fewer iterations, planners or microbatches")]
     TooLarge(String),
-    /// Planning takes more memory than its observer allows: this much by the spans that are known so far.
+    /// Planning exceeds the observer's memory limit, computed from the spans known so far.
     #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
     Outgrown {
-        /// Bytes at the peak, as far as they are known.
+        /// Peak memory in bytes, from the spans known so far.
         bytes: u64,
     },
 }
 
-/// Answers a scenario.
+/// Plans a scenario with all requested planners.
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
     let question = scenario.scenario();
     let (least, most_bytes) = (budget::least_bytes(question, observer.workers().count()), observer.most_bytes());
@@ -92,7 +94,8 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     Ok(Planning { outcome, timelines })
 }
 
-/// What every planner answers, in the order of the question; side by side where the observer has one for each.
+/// Runs all planners and returns their results in request order. Planners run in parallel if the
+/// observer supplies a separate observer per planner.
 fn answer_all(
     question: &Scenario,
     pricing: &Pricing<'_>,
@@ -113,7 +116,7 @@ fn answer_all(
     answers.into_iter().collect()
 }
 
-/// What a planner answers.
+/// Runs one planner.
 fn answer(
     question: &Scenario,
     pricing: &Pricing<'_>,
@@ -154,7 +157,7 @@ fn answer(
     Ok(answer)
 }
 
-/// Batches that planners may look at to learn the distribution, beside the sizing one.
+/// Survey batches for the length distribution, in addition to the sizing batch.
 const SURVEYED: u32 = 15;
 
 type JudgedOrNot = Result<Result<Judged, NoPlan>, crate::check::Violation>;
@@ -170,7 +173,7 @@ fn judged(
         Ok(tried) => tried,
         Err(none) => return Ok(Ok(Err(none))),
     };
-    // Before anything of it is kept.
+    // Check the limit before timelines are stored.
     observer.spend(tried.plan().spans())?;
     let judged = judge(scenario, pricing, &tried, batches, observer)?;
     Ok(judged.map(|judged| {
@@ -181,7 +184,7 @@ fn judged(
     }))
 }
 
-/// The answer of a planner; its timelines go to the others.
+/// Converts a planner's result and appends its timelines.
 fn result_of(
     planner: PlannerKind,
     answer: JudgedOrNot,
@@ -206,7 +209,8 @@ fn result_of(
     Ok(PlannerResult { planner, title: planner.title().to_owned(), answer })
 }
 
-/// DeepSpeed's sequence parallelism is Ulysses' with other settings than the scenario's: all states are sharded, TP is 1.
+/// Plans DeepSpeed sequence parallelism: Ulysses with TP 1 and ZeRO-3, independent of the
+/// scenario's settings.
 fn deep_speed(
     question: &Scenario,
     sizing: &PackedBatch,
@@ -227,8 +231,8 @@ fn deep_speed(
     judged(&question, &pricing, answer, batches, observer)
 }
 
-/// DFLOP lets the sequences of a microbatch follow each other, so none of its planners pads them to the longest, whatever the scenario
-/// does with samples that come as sequences of their own.
+/// Plans DFLOP. The sequences in a microbatch are concatenated, so these planners never pad, even
+/// if the scenario requests unpacked samples.
 fn data_aware(
     question: &Scenario,
     pricing: &Pricing<'_>,
@@ -244,16 +248,16 @@ fn data_aware(
     judged(&question, pricing, answer, batches, observer)
 }
 
-/// Degrees that modules may have for themselves; none where no planner asks.
+/// Returns the degrees for separate module layouts. Empty if no planner needs them.
 fn degree_settings(question: &Scenario) -> DegreeSettings {
     if !question.planners.iter().any(|planner| planner.lays_out_modules()) {
         return DegreeSettings::default();
     }
-    let (contexts, experts) = heterogeneous::degrees(question);
+    let (contexts, experts) = module_layouts::degrees(question);
     DegreeSettings::of(&question.training, &contexts, &experts)
 }
 
-/// Sees the progress of a planner that is part of another one.
+/// Forwards progress under a different planner name.
 struct Renamed<'a> {
     observer: &'a mut dyn Observer,
     kind: PlannerKind,
@@ -293,7 +297,7 @@ impl Observer for Renamed<'_> {
     }
 }
 
-/// Fastest first, planners without a plan last.
+/// Sort key: iteration time; infinity for planners without a plan.
 fn rank_key(result: &PlannerResult) -> f64 {
     match &result.answer {
         Answer::Planned(planned) => planned.metrics.iteration_s,

@@ -1,8 +1,8 @@
-//! The closed-form estimate: time and memory of one configuration without simulating its schedule.
+//! Closed-form estimate of time and memory for a configuration.
 //!
-//! Stage costs are those of the simulator ([`LayerTable`]); only the schedule is replaced by its formula
-//! (docs/models.md, section 11), at the price of one microbatch. Where stages or groups of microbatches are uneven no
-//! formula holds, and the event engine answers.
+//! Stage costs come from the simulator's cost model ([`LayerTable`]). A formula replaces the
+//! schedule (docs/models.md, section 11), at the cost of a single microbatch. The formula does not
+//! apply to uneven stages or microbatch groups; the event engine simulates these.
 
 mod memory;
 
@@ -19,49 +19,50 @@ use crate::training::{ContextExchange, Precision, Training};
 use crate::units::{Nanos, Seconds};
 use crate::workload::{Packing, SampleShape, Sequence};
 
-/// What to estimate: a model on a cluster under one layout, with sequences of equal length.
+/// Input for an estimate: model, cluster and layout. All sequences have equal length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
     /// The model.
     pub model: Model,
-    /// The cluster; its size must be TP x CP x PP x DP.
+    /// Cluster with TP x CP x PP x DP devices.
     pub cluster: Cluster,
-    /// Training settings; CP and EP stand here.
+    /// Training settings, including CP and EP.
     pub training: Training,
-    /// TP, PP, DP, VPP and sequences of a microbatch.
+    /// TP, PP, DP, VPP and sequences per microbatch.
     pub layout: Layout,
-    /// Sequences of an iteration, over all replicas.
+    /// Sequences per iteration, across all replicas.
     pub global_batch: u32,
-    /// Backbone tokens of a sequence, those of items included.
+    /// Backbone tokens per sequence, including items.
     pub sequence_length: u32,
-    /// Images of a sequence; clips of sound where the model reads sound and no images.
+    /// Images per sequence, or audio clips if the model reads audio and no images.
     pub items: u32,
 }
 
-/// What a configuration comes to.
+/// Result for an estimate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// Time of an iteration.
+    /// Iteration time.
     pub iteration: Seconds,
-    /// Backbone tokens per second and device.
+    /// Backbone tokens/s per device.
     pub tokens_per_s_per_device: f64,
-    /// Model operations per second and device, in TFLOP/s; recomputation not counted, attention as without a mask.
+    /// Model FLOPs per second and device, in TFLOP/s, excluding recomputation. Attention is treated
+    /// as unmasked.
     pub tflops_per_device: f64,
-    /// Those over the data-sheet peak.
+    /// `tflops_per_device` divided by the data-sheet peak.
     pub mfu: f64,
-    /// The rank with the largest memory: what it holds at its peak, on one device.
+    /// Peak memory per device on the rank with the highest peak.
     pub peak_memory: RankMemory,
-    /// The first rank at its peak.
+    /// Peak memory per device on rank 0.
     pub first_rank_memory: RankMemory,
-    /// Idle share of (ranks x time).
+    /// Idle time divided by (ranks x time).
     pub bubble_fraction: f64,
-    /// Share of (ranks x time) in which communication stands in the way of computation.
+    /// Exposed communication divided by (ranks x time).
     pub exposed_communication: f64,
-    /// Why it does not fit the devices' memory; absent when it does.
+    /// Explanation if the configuration exceeds the device memory, `None` otherwise.
     pub misfit: Option<String>,
 }
 
-/// Why a configuration cannot be.
+/// The rule that a configuration violates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Inconsistent(pub String);
@@ -69,8 +70,8 @@ pub struct Inconsistent(pub String);
 /// Estimates a configuration.
 ///
 /// # Errors
-/// Names the rule that it breaks: degrees that do not multiply to the devices, do not divide heads or layers, or a
-/// batch that the replicas cannot share.
+/// Returns the violated rule: the product of degrees differs from the number of devices, a degree
+/// does not divide heads or layers, or the replicas cannot split the batch equally.
 pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent> {
     check(configuration)?;
     let Configuration { model, cluster, training, layout, .. } = configuration;
@@ -115,15 +116,15 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     })
 }
 
-/// Stages x microbatches up to which an uneven pipeline is simulated instead: less than a millisecond.
+/// Maximum stages x microbatches for simulating an uneven pipeline, which needs less than a
+/// millisecond.
 const MOST_CELLS: u64 = 10_000;
 
 fn layers(stage: &[crate::cost::partition::LayerRange]) -> u32 {
     stage.iter().map(crate::cost::partition::LayerRange::len).sum()
 }
 
-/// Time and memory of a pipeline whose stages or groups are uneven, which no formula here holds for: by the event
-/// engine.
+/// Simulates a pipeline with uneven stages or microbatch groups.
 fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
     let (p, m) = (costs.ranks(), costs.microbatches());
     let schedule = if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
@@ -137,7 +138,6 @@ fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<Ra
     Ok((time, memory.collect()))
 }
 
-/// Bytes of a GiB.
 const GIB: f64 = 1_073_741_824.0;
 
 fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
@@ -157,20 +157,20 @@ fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
     MicrobatchLoad::of(&sequences, &configuration.model, Packing::Packed)
 }
 
-/// Times of a pipeline of equal microbatches, in seconds.
+/// Times of a pipeline with equal microbatches, in seconds.
 struct ScheduleTime {
     end: Seconds,
-    /// Summed over ranks.
+    /// Sum across ranks.
     busy: f64,
-    /// Summed over ranks.
+    /// Sum across ranks.
     exposed: f64,
 }
 
-/// 1F1B, interleaved where ranks hold several chunks.
+/// Computes the time of 1F1B, or interleaved 1F1B for several chunks per rank.
 ///
-/// Rank r is busy for m (F + B) of its chunks; before it the first microbatch comes through the ranks in front,
-/// behind it the last goes back through them. Without chunks to fill the time, each microbatch also waits for one
-/// send between neighbours.
+/// Rank r is busy for m (F + B), summed across its chunks. Before that, microbatch 0 passes the
+/// previous ranks; after that, the last gradient returns through them. With a single chunk per
+/// rank, each microbatch also waits for a send between neighbours.
 fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
     let (p, m) = (costs.ranks(), f64::from(microbatches));
     let seconds = |column: &[Nanos], stage: usize| column[stage].secs();
@@ -181,7 +181,8 @@ fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
         work[stage % p] += seconds(&costs.forward, stage) + backward(stage);
         exposed += m * (seconds(&costs.exposed_forward, stage) + seconds(&costs.exposed_backward, stage));
     }
-    // One send a microbatch, the slowest of a neighbour's two, stands in the way when a rank has one stage only.
+    // With a single stage per rank, each microbatch exposes a send: the longer of forward and
+    // backward.
     let send = |stage: usize| seconds(&costs.send_forward, stage).max(seconds(&costs.send_backward, stage + 1));
     let wait = if costs.stages() == p { (0..p.saturating_sub(1)).map(send).fold(0.0, f64::max) } else { 0.0 };
     let (mut head, mut tail) = (0.0, 0.0);
@@ -193,7 +194,8 @@ fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
         head += seconds(&costs.forward, rank) + seconds(&costs.send_forward, rank);
         tail += backward(rank) + costs.send_backward.get(rank + 1).map_or(0.0, |send| send.secs());
     }
-    // With fewer microbatches than ranks a chunk waits until a microbatch has come round.
+    // If there are fewer microbatches than ranks, a chunk waits until a microbatch has passed all
+    // ranks.
     let stage_time = |stage: usize| seconds(&costs.forward, stage) + backward(stage);
     let path: f64 = (0..costs.stages())
         .map(|stage| stage_time(stage) + seconds(&costs.send_forward, stage) + seconds(&costs.send_backward, stage))
@@ -256,7 +258,7 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
     if training.expert_parallel > 1 && model.modules.iter().all(|module| module.moe.is_none()) {
         return refuse("EP needs a mixture of experts".to_owned());
     }
-    // Within the devices, so the products fit.
+    // No overflow: the degrees do not exceed the number of devices.
     if !(data * context).is_multiple_of(training.expert_parallel) {
         return refuse(format!("EP {} does not divide DP x CP {}", training.expert_parallel, data * context));
     }

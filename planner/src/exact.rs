@@ -1,20 +1,28 @@
-//! The best order of an uneven pipeline, proven (the baseline of PipeWeaver's section 3.1).
+//! Exact scheduling for uneven pipelines, used as a baseline (PipeWeaver Sec. 3.1).
 //!
-//! With the times of all actions known, a pipeline is a job shop: microbatches are jobs that visit the ranks forwards
-//! and then backwards, a rank runs one action at a time, and the last end is to be early. The paper writes it as an
-//! integer program and finds that too slow to plan with. It is the yardstick of what plans: [`search`] proves how far
-//! from the best a schedule is, for pipelines of up to 128 actions.
+//! If all action durations are known, a pipeline is a job shop. A microbatch is a job: it visits
+//! the ranks in forward order, then in backward order. A rank runs a single action at a time. The
+//! objective is the makespan. The paper formulates an integer program and finds it too slow for
+//! online planning. Planscope uses the exact solver to evaluate its planners: [`search`] proves a
+//! bound on the optimality gap for pipelines up to 128 actions.
 //!
-//! *How.* Branch and bound. A node knows of some pairs of actions of a rank which runs first (the disjunctive graph of
-//! Roy and Sussmann, 1964). Under the assumption that the iteration ends before the best one known, it concludes more:
-//! pairs of which one order would end too late, sets of which one action must be last (edge finding), forwards for
-//! which there is no memory. Where that ends in a contradiction nothing better is below. Otherwise both orders of the
-//! tightest open pair are looked at. The search starts from the best of the heuristics of this crate, and its bound from
-//! the least end that the conclusions alone cannot refute.
+//! # Algorithm
+//! The solver runs branch and bound. A node stores precedence relations between actions on the same
+//! rank (the disjunctive graph by Roy and Sussmann, 1964). It assumes an iteration end earlier than
+//! the incumbent's end, which implies more relations:
 //!
-//! *Sends* delay what they bring. Where a rank's sends wait for each other, which only happens where a send is longer
-//! than an action, ends are simulated and bounds count the delay alone: they stay valid, and enumeration ends only when
-//! every order has been settled or refuted.
+//! - the order for a pair if the opposite order finishes too late,
+//! - actions that must follow a set of actions (edge finding),
+//! - forwards that cannot start yet because memory is full.
+//!
+//! A contradiction prunes the node. Otherwise the solver branches on the order for the tightest
+//! open pair. The first incumbent is the best heuristic schedule. The initial bound is the minimum
+//! end that propagation alone cannot refute.
+//!
+//! # Sends
+//! A send delays the dependent action. Sends from a rank can queue if a send is longer than an
+//! action. In that case simulation provides the end, whereas bounds include only the delay. The
+//! bounds remain valid, but the enumeration stops only after all orders are fixed or refuted.
 
 mod branch;
 mod dispatch;
@@ -30,82 +38,86 @@ pub use start::Heuristics;
 use branch::Search;
 use shop::Shop;
 
-use crate::compare::lower_bound;
+use crate::action::Schedule;
 use crate::cost::PipelineCosts;
 use crate::host::{Watch, Workers};
-use crate::proof::{Proof, relative_gap};
-use crate::schedule::Schedule;
+use crate::lower_bound::lower_bound;
+use crate::optimality::{Proof, relative_gap};
 use crate::schedule::dual_queue::TooLarge;
 use crate::units::{Bytes, Nanos};
 
-/// How much to search.
+/// Search budget.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// Nodes to look at, those that raise the first bound included.
+    /// Node limit, including nodes that raise the initial bound.
     pub nodes: u64,
-    /// Distance from the bound, (end - bound) / end, at which to stop.
+    /// Target gap, (end - bound) / end. The search stops when it reaches the gap.
     pub gap: f64,
-    /// Seed of the heuristics that the search starts from.
+    /// Seed for the heuristics that provide the initial schedule.
     pub seed: u32,
 }
 
 impl Default for Budget {
-    /// To the end, or some seconds.
+    /// 200,000 nodes, gap 0. Finds a proof or stops after some seconds.
     fn default() -> Self {
         Self { nodes: 200_000, gap: 0.0, seed: 0 }
     }
 }
 
-/// Why a search ended.
+/// Termination reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// No schedule is faster.
+    /// The schedule is optimal.
     Optimal,
-    /// None is faster by more than the gap that was asked for.
+    /// The schedule is optimal up to the target gap.
     WithinGap,
-    /// The nodes are used up.
+    /// The search reached the node limit.
     Nodes,
-    /// The watch ended it.
+    /// The cancellation check fired.
     Time,
-    /// There are too many actions to enumerate: the heuristics' best and the simple bound.
+    /// Too many actions to enumerate. The result is the best heuristic schedule plus a simple
+    /// bound.
     Large,
 }
 
-/// The best schedule found, and what is known of it.
+/// Incumbent schedule and lower bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exact {
-    /// The orders.
+    /// Action order per rank.
     pub schedule: Schedule,
-    /// End of the iteration.
+    /// Iteration end.
     pub end: Nanos,
-    /// No schedule ends earlier.
+    /// Lower bound on the iteration end.
     pub lower_bound: Nanos,
-    /// Why the search ended.
+    /// Termination reason.
     pub ending: Ending,
-    /// Nodes looked at.
+    /// Visited nodes.
     pub nodes: u64,
-    /// What the heuristics found.
+    /// Heuristic results.
     pub heuristics: Heuristics,
 }
 
 impl Exact {
-    /// (end - bound) / end.
+    /// Returns the gap, (end - bound) / end.
     pub fn gap(&self) -> f64 {
         relative_gap(self.end.get(), self.lower_bound.get())
     }
 
-    /// What the bound proves, against the gap that was asked for.
+    /// Compares the bound to the target gap.
     pub fn proof(&self, gap: f64) -> Proof {
         Proof::of(self.end.get(), self.lower_bound.get(), gap)
     }
 }
 
-/// Searches for the schedule that ends first among all that hold at most `limit` bytes on every rank.
+/// Searches for the schedule that minimizes the iteration end while all ranks use at most `limit`
+/// bytes.
 ///
-/// Deterministic: the same costs, limit and budget give the same schedule, unless the watch ends the search.
+/// The search is deterministic: equal costs, limit and budget result in the same schedule, unless
+/// cancellation stops it.
 ///
 /// # Errors
-/// Names the rank and the microbatch with the largest need where one does not fit even alone.
+/// If a microbatch does not fit into memory, returns the rank and the microbatch that have the
+/// maximum need.
 pub fn search(
     costs: &PipelineCosts,
     limit: Bytes,

@@ -1,30 +1,40 @@
-//! Execution plans: what every rank of a pipeline does, communication included, as a list that a trainer walks through.
+//! Execution plans: an ordered action list per pipeline rank, including communication, for
+//! execution by a trainer.
 //!
-//! A timeline says when everything happens; a trainer needs to know *in which order* to launch and to wait. A
-//! [`compile`]d plan has for every rank one ordered list of the actions of PipeWeaver's table 2 (section 7.3): stages,
-//! `isend` and `irecv`, which start a transfer and return, and the waits for them. Stages of one rank hand their tensors
-//! over without a transfer.
+//! A timeline contains start times. A trainer needs the execution order. [`compile`] creates an
+//! ordered list per rank from the action types in PipeWeaver Table 2 (PipeWeaver Sec. 7.3): stages,
+//! `isend` and `irecv`, which start a transfer and return immediately, and the corresponding waits.
+//! Stages on the same rank exchange tensors without a transfer.
 //!
-//! *Channels.* A directed pair of ranks is a channel. A transfer begins once both its ends are launched, and the k-th
-//! `isend` of a channel meets its k-th `irecv`, so both sides name a channel's transfers in one order: that in which the
-//! sender computes them, and of one action's results that in which the receiver needs them.
+//! # Channels
+//! A directed pair of ranks is a channel. A transfer starts after sender and receiver launch it.
+//! The k-th `isend` on a channel matches the k-th `irecv`. Therefore sender and receiver use the
+//! same order: the order in which the sender computes the tensors; for tensors from the same
+//! action, the order in which the receiver needs them.
 //!
-//! *Where actions stand.* `isend` stands right behind the action that computes what is sent, `wait_irecv` right before
-//! the first action that needs what is received. `irecv` stands as early as the receive buffers allow: from the
-//! beginning for what the first few consuming actions of a channel need, then whenever one of them has run. A buffer
-//! holds what *one action* receives over the channel, be it the outputs of ten sub-microbatches. `wait_isend` stands
-//! as late as the send buffers allow, before the action that computes into the same buffer again, at the latest at the
-//! end; here a buffer holds what one action sends over the channel.
+//! # Action order
+//! - `isend` directly follows the action that computes the tensor.
+//! - `wait_irecv` directly precedes the first action that needs the tensor.
+//! - `irecv` is launched as early as the receive buffers permit: at the start for the initial
+//!   consumer actions, then whenever a consumer action finishes. A buffer stores the inputs that
+//!   *one action* receives through the channel, even if these are outputs from ten
+//!   sub-microbatches.
+//! - `wait_isend` runs as late as the send buffers permit: before the action that reuses the
+//!   buffer, otherwise at the end. A send buffer stores the tensors that an action sends through
+//!   the channel.
 //!
-//! *Batches.* Launches that follow each other share a batch. As a group of calls is done when all of it is done, a
-//! launch joins a batch only if nothing in it ends later, by the timeline, than the first moment that somebody waits
-//! for the batch: grouping delays nothing.
+//! # Batches
+//! Consecutive launches form a batch. A batched call completes when all members complete. Therefore
+//! a launch joins a batch only if all members finish, according to the timeline, before the first
+//! `wait_*` action for the batch. Batching adds no delay.
 //!
-//! *No deadlock.* With few buffers a rank can wait for a buffer that only its own next action frees. Therefore
-//! `launch_order` runs all ranks without times until none can continue. Then it splits the batch that blocks a rank. If
-//! no batch blocks, it launches the receive that a blocked sender waits for at the receiver's current position, beyond
-//! the buffer limit. Without buffer limits the order is that of the timeline, which has run, so this terminates.
-//! [`crate::check::check_execution_plan`] checks the result with independent code.
+//! # Deadlock freedom
+//! If buffers are scarce, a rank can block on a buffer that only its own next action releases.
+//! Therefore `launch_order` executes all ranks, ignoring time, until all block. It then splits the
+//! blocking batch. If no batch blocks, it launches the receive for a blocked sender at the
+//! receiver's current position, beyond the buffer limit. If buffers are unlimited, the order equals
+//! the timeline's order, which is executable. Therefore this process terminates.
+//! [`crate::check::check_execution_plan`] validates the result by independent code.
 
 mod action;
 mod launch_order;
@@ -41,104 +51,106 @@ use serde::{Deserialize, Serialize};
 use crate::timeline::Timeline;
 use crate::units::Bytes;
 
-/// For every rank an ordered list of actions, communication included.
+/// Ordered action list per rank, including communication.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutionPlan {
-    /// Buffers that it was compiled for.
+    /// Buffer limits used for compilation.
     pub buffers: Buffers,
-    /// End of the last stage by the timeline, whose buffers never run out, in ns.
+    /// Final stage end in the timeline, which assumes unlimited buffers, in ns.
     pub planned_ns: u64,
-    /// Actions of every rank, in order.
+    /// Actions per rank, in execution order.
     pub ranks: Vec<Vec<PlanAction>>,
-    /// What ranks do behind their last stage, rank by rank in order.
+    /// Gradient synchronization and optimizer steps, sorted by rank.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endings: Vec<Ending>,
 }
 
-/// How many buffers every channel, a directed pair of ranks, may use at a time. Absent: as many as there are transfers.
+/// Maximum buffers per channel (a directed pair of ranks). Default: unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Buffers {
-    /// Of the receiver: each holds what one action receives, from the launch of its first `irecv` until it has run.
+    /// Receive buffers. A buffer stores the inputs for an action, from the launch of its earliest
+    /// `irecv` to the end of the action.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>, minimum = 1))]
     pub receive: Option<NonZeroU32>,
-    /// Of the sender: each holds what one action sends, until its last `wait_isend`.
+    /// Send buffers. A buffer stores the outputs from an action, up to its final `wait_isend`.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>, minimum = 1))]
     pub send: Option<NonZeroU32>,
 }
 
 impl Buffers {
-    /// As many as there are transfers.
+    /// No buffer limits.
     pub const UNLIMITED: Self = Self { receive: None, send: None };
 
-    /// The same number at both ends of every channel.
+    /// Uses the same limit for send and receive buffers.
     pub const fn of(count: NonZeroU32) -> Self {
         Self { receive: Some(count), send: Some(count) }
     }
 }
 
 impl Default for Buffers {
-    /// One that is computed with while the other one travels.
+    /// Two buffers: one for computation, one for the transfer in flight.
     fn default() -> Self {
         Self::of(NonZeroU32::MIN.saturating_add(1))
     }
 }
 
-/// Why a timeline cannot be compiled.
+/// Reasons why compilation can fail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// Its columns have different lengths, or its lanes are not two for every rank.
+    /// Columns have different lengths, or the timeline does not contain two lanes per rank.
     #[error("the columns of the timeline do not fit each other")]
     Columns,
-    /// A stage runs on two ranks.
+    /// A stage is assigned to two ranks.
     #[error("stage {stage} runs on rank {first} and on rank {second}")]
     Stage {
-        /// The stage.
+        /// Stage index.
         stage: u32,
-        /// A rank.
+        /// A rank that runs the stage.
         first: u32,
-        /// Another one.
+        /// Another rank that runs the stage.
         second: u32,
     },
-    /// An action is there twice, or both as full and as split backward.
+    /// An action occurs twice, or as full and as split backward.
     #[error("stage {stage} runs microbatch {microbatch} twice")]
     Repeated {
-        /// The stage.
+        /// Stage index.
         stage: u32,
-        /// The microbatch.
+        /// Microbatch index.
         microbatch: u32,
     },
-    /// A forward without its backward, or a way through stages that do not follow each other.
+    /// A forward has no backward, or a microbatch visits stages that are not consecutive.
     #[error("microbatch {microbatch} does not go forward and backward through stage {stage}")]
     Incomplete {
-        /// The stage.
+        /// Stage index.
         stage: u32,
-        /// The microbatch.
+        /// Microbatch index.
         microbatch: u32,
     },
-    /// A microbatch waits for one that is not there.
+    /// A microbatch depends on a microbatch that does not exist.
     #[error("microbatch {into} waits for microbatch {from}; one of them is not there")]
     Join {
-        /// What is waited for.
+        /// Producer microbatch.
         from: u32,
-        /// What waits.
+        /// Consumer microbatch.
         into: u32,
     },
-    /// The orders of the ranks wait for each other in a circle, with any number of buffers.
+    /// The rank orders form a deadlock, independent of the buffer limits.
     #[error("rank {rank} waits for ever before its computation number {place}")]
     Circular {
-        /// A rank of the circle.
+        /// A rank in the cycle.
         rank: usize,
-        /// Place in the order of what it computes.
+        /// Index into the rank's computations.
         place: usize,
     },
 }
 
-/// The execution plan of a timeline.
+/// Compiles a timeline to an execution plan.
 ///
 /// # Errors
-/// Says what is wrong with a timeline that is not one of a whole pipeline; those that the simulator assembled are.
+/// Returns an error if the timeline does not describe a complete pipeline. Timelines from the
+/// simulator are always valid.
 pub fn compile(timeline: &Timeline, buffers: Buffers) -> Result<ExecutionPlan, CompileError> {
     let work = work::Work::of(timeline)?;
     let windows = windows::Windows::of(&work, buffers);
@@ -146,21 +158,21 @@ pub fn compile(timeline: &Timeline, buffers: Buffers) -> Result<ExecutionPlan, C
     Ok(listing::list(timeline, &work, &windows, &programs, buffers))
 }
 
-/// How much there is of what.
+/// Size statistics for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Actions of all kinds.
+    /// Total actions.
     pub actions: usize,
-    /// Stages that run.
+    /// Stage executions.
     pub stages: usize,
-    /// Transfers, each with two launches and two waits.
+    /// Transfers. Each transfer has two launch actions and two wait actions.
     pub transfers: usize,
-    /// Batches of launches.
+    /// Launch batches.
     pub batches: usize,
 }
 
 impl ExecutionPlan {
-    /// How much there is of what, over all ranks.
+    /// Returns size statistics for all ranks together.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for list in &self.ranks {
@@ -177,14 +189,15 @@ impl ExecutionPlan {
         counts
     }
 
-    /// End of the whole iteration by the timeline, gradient synchronisation and optimizer included, in ns.
+    /// Returns the iteration end in the timeline, including gradient synchronization and optimizer,
+    /// in ns.
     pub fn iteration_ns(&self) -> u64 {
         let ends = self.endings.iter().map(|ending| ending.start_ns.saturating_add(ending.duration_ns));
         ends.max().unwrap_or(0).max(self.planned_ns)
     }
 
-    /// The first stage or `isend` without a duration, as rank and index in its list: files of engines that did not write
-    /// durations say in which order everything happens, but not how long it takes.
+    /// Returns the first stage or `isend` that has no duration, as rank and list index. Files from
+    /// engines that do not record durations contain only the order.
     pub fn without_duration(&self) -> Option<(usize, usize)> {
         let timed = |action: &PlanAction| {
             action.duration_ns.is_some() || !(action.action.computes() || action.action == PlanActionKind::Isend)
@@ -193,8 +206,8 @@ impl ExecutionPlan {
         self.ranks.iter().enumerate().find_map(|(rank, list)| Some((rank, first(list)?)))
     }
 
-    /// The same with the size of every transfer. `bytes` is asked once for each, with its `isend` and the rank of that;
-    /// waits and receives get the answer, too.
+    /// Sets the transfer sizes. The function calls `bytes` once per transfer, passing the `isend`
+    /// and its rank. All actions for a transfer get the same size.
     #[must_use]
     pub fn sized(mut self, bytes: impl Fn(usize, &PlanAction) -> Option<Bytes>) -> Self {
         let mut known = std::collections::BTreeMap::new();

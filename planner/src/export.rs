@@ -1,13 +1,13 @@
-//! Schedules in formats that other programs read.
+//! Schedule export for other programs.
 
 use std::fmt::Write;
 
+use crate::action::{Action, Schedule};
 use crate::execution_plan::ExecutionPlan;
-use crate::schedule::{Action, Schedule};
 use crate::timeline::{SpanKind, Timeline};
 
-/// The schedule of a timeline in the torch action grammar: one row per rank, one cell per action in order. A timeline does
-/// not tell which actions were meant to overlap: two such stand in two cells.
+/// Formats a timeline in the torch action grammar, with a row per rank and a cell per action. A
+/// timeline does not store overlapped pairs, so such actions have separate cells.
 pub fn torch_csv(timeline: &Timeline) -> String {
     let rows = (0..timeline.ranks as usize).map(|rank| {
         let actions = timeline.compute_lane(rank).filter_map(|span| {
@@ -21,13 +21,12 @@ pub fn torch_csv(timeline: &Timeline) -> String {
     lines(rows)
 }
 
-/// A schedule in the torch action grammar: one row per rank, one cell per action in order; overlapped actions share a
-/// cell, `(4F4;3B0)OVERLAP_F_B`.
+/// Formats a schedule in the torch action grammar, with a row per rank and a cell per action.
+/// Overlapped actions share a cell: `(4F4;3B0)OVERLAP_F_B`.
 pub fn torch_csv_of(schedule: &Schedule) -> String {
     lines(schedule.orders.iter().map(|order| cells(order).join(",")))
 }
 
-/// The cells of a rank's order.
 fn cells(order: &[Action]) -> Vec<String> {
     let mut cells = Vec::with_capacity(order.len());
     let mut left = order;
@@ -46,7 +45,7 @@ fn cells(order: &[Action]) -> Vec<String> {
     }
 }
 
-/// The column of an action of a rank's order in that table, from 0.
+/// Returns the column in [`torch_csv_of`] for the action at `place`, from 0.
 pub fn torch_csv_column(order: &[Action], place: usize) -> usize {
     let behind_first = order[..place].iter().filter(|action| action.with_next).count();
     place - behind_first
@@ -56,8 +55,8 @@ pub fn torch_csv_column(order: &[Action], place: usize) -> usize {
 const EXECUTION_COLUMNS: &str = "rank,index,start_us,action,stage,microbatch,peer,tag,batch,bytes,payload,peer_stage,\
                                  peer_microbatch,with_next";
 
-/// An execution plan, one row per action. Every cell is a number or a name of our own, so that no spreadsheet takes
-/// one for a formula; what an action has not, is empty.
+/// Formats an execution plan as CSV, with a row per action. Cells are numbers or fixed names, so a
+/// spreadsheet never interprets them as formulas. Missing values are empty.
 pub fn execution_csv(plan: &ExecutionPlan) -> String {
     let mut text = format!("{EXECUTION_COLUMNS}\n");
     for (rank, list) in plan.ranks.iter().enumerate() {
@@ -120,7 +119,8 @@ mod tests {
         assert_eq!(csv, torch_csv_of(&schedule));
     }
 
-    /// Two ranks, one microbatch; forward and both gradients take 1,500 ns each, a send 250 ns.
+    /// Two ranks, one microbatch. Forward, input gradient and weight gradient take 1,500 ns, a send
+    /// takes 250 ns.
     #[test]
     fn an_execution_plan_has_a_row_for_every_action() {
         let half = Nanos::new(1500);

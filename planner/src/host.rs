@@ -1,17 +1,18 @@
-//! What the caller lends: threads, a clock, and measuring what batches take. None of it changes what is found.
+//! Caller-provided interfaces: worker threads, clock, planning-time measurement. They do not change
+//! the results.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs independent jobs, on as many threads as the caller has.
+/// Executor for independent jobs.
 pub trait Workers: Sync {
-    /// Calls `job` once for every number below `jobs`, in any order, and returns when all are done.
+    /// Calls `job` once per index below `jobs`, in any order. Returns after all calls finish.
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
-    /// Jobs that run at the same time, at least 1.
+    /// Returns the parallelism, at least 1.
     fn count(&self) -> usize;
 }
 
-/// What one thread of several does: takes the next job of all that share `next`, until there are none left.
+/// Worker loop: claims jobs from the shared counter `next` while jobs remain.
 pub fn take_turns(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -22,7 +23,7 @@ pub fn take_turns(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync))
     }
 }
 
-/// The answers of independent jobs, in the order of their numbers.
+/// Runs independent jobs and returns their results by job index.
 pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let places: Vec<Mutex<Option<T>>> = std::iter::repeat_with(|| Mutex::new(None)).take(jobs).collect();
     workers.run(jobs, &|number| {
@@ -34,12 +35,13 @@ pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: imp
     places.into_iter().map(answer).collect()
 }
 
-/// Jobs of a round, between which it is asked whether to stop: some for each worker, as they take unequally long, and few.
+/// Jobs per round; a cancellation check follows each round. Two jobs per worker balance varying
+/// durations while checks remain frequent.
 pub(crate) fn round_of(workers: &dyn Workers) -> usize {
     2 * workers.count().max(1)
 }
 
-/// One job after the other.
+/// Sequential executor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
@@ -53,15 +55,15 @@ impl Workers for Alone {
     }
 }
 
-/// The caller's clock.
+/// Cancellation check and clock.
 pub trait Watch: Sync {
-    /// Whether to stop; asked between rounds of some milliseconds.
+    /// Returns whether to stop. Searches call it after each round, every few milliseconds.
     fn is_over(&self) -> bool;
-    /// Seconds since the search began.
+    /// Seconds since the search started.
     fn seconds(&self) -> f64;
 }
 
-/// No clock: the search ends with its rollouts.
+/// No time limit: the search uses all its rollouts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
@@ -75,14 +77,14 @@ impl Watch for Unwatched {
     }
 }
 
-/// Measures how long batches take that are planned anew.
+/// Measures planning time per batch.
 pub trait BatchClock: Sync {
-    /// Calls `plan` once, which plans the judged batch of that number. Batches may be planned side by side, and all of them again where
-    /// memory was found short: the last time of each counts.
+    /// Calls `plan` exactly once to plan evaluation batch `batch`. Batches can be planned in
+    /// parallel, and again if memory is insufficient: then the most recent measurement is valid.
     fn measure(&self, batch: u32, plan: &mut dyn FnMut());
 }
 
-/// Nobody wants to know.
+/// Performs no measurement.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unmeasured;
 
@@ -92,7 +94,7 @@ impl BatchClock for Unmeasured {
     }
 }
 
-/// What `plan` answers for a batch, measured.
+/// Returns the result from `plan` and measures the call.
 pub(crate) fn measured<T>(clock: &dyn BatchClock, batch: u32, plan: impl FnOnce() -> T) -> T {
     let (mut plan, mut answer) = (Some(plan), None);
     clock.measure(batch, &mut || answer = plan.take().map(|plan| plan()));

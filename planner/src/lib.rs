@@ -1,42 +1,42 @@
-//! Plans the training of large, multimodal models.
+//! Planner for the training of large multimodal models.
 //!
-//! The one road is `Scenario -> planner -> Plan -> check -> simulate -> Timeline -> compare`; [`engine::plan`]
-//! walks it. The library is pure: no files, sockets, clocks, threads or ambient randomness, so the same
-//! scenario gives the same bytes everywhere, in the browser too.
+//! The data flow is `Scenario -> planner -> Plan -> check -> simulate -> Timeline -> compare`,
+//! implemented by [`engine::plan`]. The library is pure: no files, sockets, clocks, threads or
+//! ambient randomness. For a given scenario, the output is byte-identical on all platforms,
+//! including the browser.
 
-pub mod aligned;
-pub mod bench;
+pub mod action;
+pub mod analysis;
 pub mod calibration;
 pub mod check;
 pub mod cluster;
 pub mod compare;
-pub mod context_groups;
 pub mod cost;
-pub mod data_aware;
 pub mod engine;
 pub mod estimate;
 pub mod exact;
 pub mod execution_plan;
 pub mod export;
-pub mod flow;
-pub mod heterogeneous_strategies;
 pub mod host;
+pub mod length_fit;
+pub mod lower_bound;
 pub mod model;
-pub mod observed;
 pub mod observer;
+pub mod optimality;
 pub mod outcome;
 pub mod plan;
-pub mod proof;
+pub mod planners;
 pub mod random;
-pub mod ranking;
+pub mod run_comparison;
 pub mod scenario;
 pub mod schedule;
+pub mod schedule_comparison;
 pub mod simulate;
 pub mod solve;
-pub mod study;
+pub mod stage_graph;
 pub mod sweep;
 pub mod timeline;
+pub mod trace_alignment;
 pub mod training;
-pub mod tuning;
 pub mod units;
 pub mod workload;

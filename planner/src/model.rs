@@ -1,4 +1,4 @@
-//! The model to be trained: modules in the order in which a sample flows through them.
+//! The trained model: modules in the order of the data flow.
 
 pub mod items;
 pub mod module;
@@ -9,62 +9,62 @@ pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm
 
 use serde::{Deserialize, Serialize};
 
-/// A model: encoders, the backbone that reads what they make, and a generator behind it; at least one of these.
+/// A model with encoders, a backbone that reads their output, and a generator after it. At least
+/// one of them is present.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// Shown name, for example "Llama-2 7B".
+    /// Display name, for example "Llama-2 7B".
     pub name: String,
     /// Modules in flow order.
     pub modules: Vec<Module>,
 }
 
 impl Model {
-    /// All parameters of all modules.
+    /// Total number of parameters.
     pub fn parameters(&self) -> u64 {
         self.modules.iter().map(Module::parameters).sum()
     }
 
-    /// Layers of all modules, the length of the chain that a pipeline cuts.
+    /// Total number of layers, the length of the chain that a pipeline partitions.
     pub fn layers(&self) -> u32 {
         self.modules.iter().map(|module| module.layers).sum()
     }
 
-    /// The module that reads text, on whose sequence the context length is measured.
+    /// Returns the module that reads text. The context length refers to its sequences.
     pub fn backbone(&self) -> Option<&Module> {
         self.modules.iter().find(|module| module.role == ModuleRole::Backbone)
     }
 
-    /// The module that images go through: a vision encoder, else a generator of images.
+    /// Returns the module that processes images: a vision encoder, otherwise an image generator.
     pub fn images(&self) -> Option<&Module> {
         self.with_role(ModuleRole::VisionEncoder)
             .or_else(|| self.with_role(ModuleRole::Generator).filter(|generator| generator.patch.is_some()))
     }
 
-    /// The module that clips of sound go through.
+    /// Returns the module that processes audio clips.
     pub fn sound(&self) -> Option<&Module> {
         self.with_role(ModuleRole::AudioEncoder)
     }
 
-    /// How the generator turns video into tokens, if it makes video.
+    /// Returns the video tokenization of a video generator.
     pub fn video(&self) -> Option<Video> {
         self.with_role(ModuleRole::Generator).and_then(|generator| generator.video)
     }
 
-    /// Tokens that one image occupies in the backbone's sequence.
+    /// Tokens per image in the backbone's sequence.
     pub fn tokens_per_image(&self) -> u32 {
         self.images().map_or(0, Module::backbone_tokens_per_item)
     }
 
-    /// Tokens that one clip of sound occupies in the backbone's sequence. Video has none there: its tokens are the
-    /// generator's own.
+    /// Tokens per audio clip in the backbone's sequence. Video tokens exist only in the generator.
     pub fn tokens_per_clip(&self) -> u32 {
         self.sound().map_or(0, Module::backbone_tokens_per_item)
     }
 
-    /// The modules whose output a module reads: the backbone reads what the encoders make, a generator what the
-    /// backbone makes, or the encoders where there is no backbone.
+    /// Returns the modules whose output a module reads. The backbone reads the encoders; a
+    /// generator reads the backbone, or the encoders in a model without a backbone.
     pub fn fed_by(&self, module: usize) -> Vec<usize> {
         let is_encoder = |role| matches!(role, ModuleRole::VisionEncoder | ModuleRole::AudioEncoder);
         let before = || self.modules.iter().enumerate().take(module);
@@ -81,7 +81,7 @@ impl Model {
         }
     }
 
-    /// What a backward computes in the layers of a module.
+    /// Returns the gradients that the backward computes in a module's layers.
     pub fn gradients_of(&self, module: usize) -> Gradients {
         if !self.modules[module].frozen {
             return Gradients::All;
@@ -89,7 +89,8 @@ impl Model {
         if self.needs_gradient(module) { Gradients::Inputs } else { Gradients::None }
     }
 
-    /// Whether the gradient of what enters a module is of use: something that feeds it is trained.
+    /// Returns whether a module must compute its input gradient, because a preceding module is
+    /// trained.
     pub fn needs_gradient(&self, module: usize) -> bool {
         let is_trained = |&before: &usize| {
             let of = &self.modules[before];
@@ -98,7 +99,7 @@ impl Model {
         self.fed_by(module).iter().any(is_trained)
     }
 
-    /// Place of the first module that reads or makes items.
+    /// Returns the index of the first module with input or output items.
     pub fn item_module_index(&self) -> Option<usize> {
         self.modules.iter().position(|module| module.role != ModuleRole::Backbone)
     }

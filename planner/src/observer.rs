@@ -1,40 +1,42 @@
-//! Who watches planning from outside: progress, wall time and cancellation are the caller's business.
+//! Observer interface: the caller handles progress, wall time and cancellation.
 
 use crate::host::{Alone, BatchClock, Unmeasured, Watch, Workers};
 use crate::scenario::PlannerKind;
 
-/// Watches planning. Threads of a search ask it side by side whether to stop.
+/// Receives planning events. Search threads call [`Observer::cancelled`] concurrently.
 pub trait Observer: Sync {
-    /// A planner starts.
+    /// Called when a planner starts.
     fn started(&mut self, planner: PlannerKind);
-    /// A planner has done `done` of `total` steps of what `phase` says.
+    /// Called when a planner finishes `done` of `total` steps in `phase`.
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32);
-    /// A planner is done.
+    /// Called when a planner finishes.
     fn finished(&mut self, planner: PlannerKind);
-    /// Whether to stop; asked between steps of a few milliseconds.
+    /// Returns whether to stop. Planners call it after each step, every few milliseconds.
     fn cancelled(&self) -> bool;
-    /// The plan that is being made has this many spans so far, those of all replicas and iterations.
+    /// Called when the current draft contains the given number of spans, for all replicas and
+    /// iterations.
     fn drafted(&self, _: u64) {}
-    /// Bytes that planning may take at its peak, by the estimate of its spans.
+    /// Memory limit for planning in bytes, compared to an estimate based on spans.
     fn most_bytes(&self) -> u64 {
         u64::MAX
     }
-    /// On whose threads searches run; how many there are changes how long planning takes, never what it finds.
+    /// Returns the executor for searches. The number of threads affects only the planning time, not
+    /// the results.
     fn workers(&self) -> &dyn Workers {
         &Alone
     }
-    /// What measures the batches that the planner at work plans anew.
+    /// Returns the clock for batches that the current planner plans online.
     fn batch_clock(&self) -> &dyn BatchClock {
         &Unmeasured
     }
-    /// An observer of its own for each of these planners, where they may be planned side by side; otherwise they are planned one after
-    /// the other. Outcomes are the same.
+    /// Returns a separate observer per planner to plan in parallel, or `None` to plan sequentially.
+    /// The outcomes are the same.
     fn apart(&self, _: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
         None
     }
 }
 
-/// An observer that sees nothing and never cancels.
+/// Ignores all events and never cancels.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
@@ -47,7 +49,7 @@ impl Observer for Unobserved {
     }
 }
 
-/// Sees nothing, and stops when a watch says so.
+/// Ignores all events and cancels when the wrapped check fires.
 pub(crate) struct Watched<'a>(pub &'a dyn Watch);
 
 impl Observer for Watched<'_> {
@@ -59,17 +61,18 @@ impl Observer for Watched<'_> {
     }
 }
 
-/// The observer asked to stop.
+/// The observer cancelled planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("planning was cancelled")]
 pub struct Cancelled;
 
-/// Stops where the observer asks for it.
+/// Returns [`Cancelled`] if the observer requests it.
 pub(crate) fn go_on(observer: &dyn Observer) -> Result<(), Cancelled> {
     if observer.cancelled() { Err(Cancelled) } else { Ok(()) }
 }
 
-/// Ends a search when its observer asks for it. What was found by then is no answer: [`go_on`] stands behind it.
+/// Stops a search when the observer cancels. The caller must then discard the result by calling
+/// [`go_on`].
 pub(crate) struct UntilCancelled<'a>(pub &'a dyn Observer);
 
 impl Watch for UntilCancelled<'_> {

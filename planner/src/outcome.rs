@@ -1,4 +1,4 @@
-//! The answer to a scenario: for every planner a judged plan, or why there is none.
+//! The outcome of a scenario: per planner a validated plan, or an explanation if there is no plan.
 
 mod budget;
 mod grouping;
@@ -13,83 +13,59 @@ pub use nearest::{NearestMiss, RankNeed, memory_difference};
 pub use placement::{Boundary, ModulePlacement, PlacedModules};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
+pub use crate::workload::BatchSummary;
+
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::PlannerKind;
 use crate::timeline::Timeline;
 
-/// Version of the engine; results are stored under it.
+/// Engine version. Results are stored under it.
 pub const ENGINE: &str = concat!("planscope ", env!("CARGO_PKG_VERSION"));
 
-/// The answer to a scenario. Same scenario, same bytes: wall times are kept beside it, not in it.
+/// The outcome of a scenario. Equal scenarios give equal bytes, because wall times are stored
+/// separately.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Outcome {
-    /// Version of the engine that computed it.
+    /// Engine version.
     pub engine: String,
-    /// Identifier of the scenario, 52 characters.
+    /// Scenario identifier, 52 characters.
     pub scenario: String,
-    /// The global batches that every plan was judged on.
+    /// Global batches on which all plans are evaluated.
     pub batches: Vec<BatchSummary>,
-    /// Distribution of the sampled lengths and image counts over all batches.
+    /// Distribution of sampled lengths and images across all batches.
     pub workload: WorkloadSummary,
-    /// One result per planner, fastest first, planners without a plan last.
+    /// Results per planner, fastest first; planners without a plan come last.
     pub results: Vec<PlannerResult>,
 }
 
-/// What one global batch holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BatchSummary {
-    /// Samples.
-    pub samples: u32,
-    /// Sequences after packing.
-    pub sequences: u32,
-    /// Backbone tokens, images and sound included, padding not.
-    pub tokens: u64,
-    /// Images.
-    pub images: u64,
-    /// Clips of sound; absent for none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub audio_clips: u64,
-    /// Duration of all video, in ms; absent for none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub video_ms: u64,
-    /// Samples cut to the context length or the longest video.
-    pub truncated: u32,
-}
-
-/// Histograms of what was sampled.
+/// Histograms of the samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkloadSummary {
-    /// Tokens of a sample, images and sound included, before it is cut.
+    /// Tokens per sample, including images and audio, before truncation.
     pub sample_tokens: HistogramColumns,
-    /// Images of a sample; absent for models that neither read nor make any.
+    /// Images per sample; omitted if the model has no images.
     pub sample_images: Option<HistogramColumns>,
-    /// Clips of sound of a sample; absent for models that read none.
+    /// Audio clips per sample; omitted if the model has no audio input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_audio_clips: Option<HistogramColumns>,
-    /// Video of a sample, in seconds, before it is cut; absent for models that make none.
+    /// Video seconds per sample, before truncation; omitted if the model has no video.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_video_s: Option<HistogramColumns>,
-    /// What should be known of the data, in words; absent for nothing.
+    /// Notes on the data; omitted if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-/// A histogram ready to draw.
+/// A histogram for display.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HistogramColumns {
-    /// Edges of the bins, one more than counts.
+    /// Bin edges, one more than counts.
     pub edges: Vec<f64>,
-    /// Samples in each bin.
+    /// Samples per bin.
     pub counts: Vec<u64>,
     /// Mean of the values.
     pub mean: f64,
@@ -97,59 +73,59 @@ pub struct HistogramColumns {
     pub median: f64,
     /// 99th percentile of the values.
     pub p99: f64,
-    /// Largest value.
+    /// Maximum value.
     pub max: f64,
 }
 
-/// What one planner answered.
+/// Result for a planner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlannerResult {
-    /// The planner.
+    /// Planner.
     pub planner: PlannerKind,
-    /// Its name as shown.
+    /// Planner name for display.
     pub title: String,
-    /// The judged plan, or why there is none.
+    /// A validated plan, or an explanation if there is no plan.
     pub answer: Answer,
 }
 
-/// A judged plan, or why there is none.
+/// A validated plan, or an explanation if there is no plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Answer {
-    /// A plan that passed the checker and was simulated.
+    /// A validated and simulated plan.
     Planned(Box<Planned>),
-    /// No layout satisfies every constraint.
+    /// No layout satisfies all constraints.
     Infeasible {
-        /// The binding constraint of the candidate that came closest, for example
-        /// "rank 3 needs 91.2 GiB; 76.0 GiB available (TP 4 · PP 4 · DP 2 · mb 1)".
+        /// Binding constraint of the candidate closest to feasibility, for example "rank 3 needs
+        /// 91.2 GiB; 76.0 GiB available (TP 4 · PP 4 · DP 2 · mb 1)".
         binding: String,
-        /// How many layouts were looked at, and the rejections counted by reason.
+        /// Number of candidates, and rejections by reason.
         search: Search,
     },
 }
 
-/// A judged plan.
+/// A validated plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Planned {
-    /// Degrees of the layout.
+    /// Layout degrees.
     pub layout: Layout,
-    /// Which layers stand on which stage.
+    /// Layers and times per stage.
     pub stages: Vec<StageSummary>,
-    /// Where the time of each rank goes, and its memory.
+    /// Time and memory per rank.
     #[serde(default)]
     pub ranks: Vec<RankSummary>,
-    /// Metrics over all iterations.
+    /// Metrics across all iterations.
     pub metrics: Metrics,
-    /// Metrics of every iteration.
+    /// Metrics per iteration.
     pub iterations: Vec<IterationMetrics>,
-    /// How the plan was found.
+    /// Origin of the plan.
     pub provenance: Provenance,
-    /// Decisions in words, with figures.
+    /// Decisions as text with figures.
     pub decisions: Vec<String>,
-    /// Where modules with layouts of their own stand; absent where `layout` is that of all.
+    /// Placement of modules with separate layouts; omitted if `layout` applies to all modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<ModulePlacement>,
 }
@@ -164,16 +140,16 @@ pub struct Layout {
     pub pipeline: u32,
     /// Data-parallel degree, DP.
     pub data: u32,
-    /// Model chunks of each rank, VPP.
+    /// Model chunks per rank, VPP.
     pub chunks: u32,
-    /// Sequences of one microbatch.
+    /// Sequences per microbatch.
     pub microbatch: u32,
-    /// Microbatches per group of an interleaved schedule, where the scenario fixes it.
+    /// Microbatches per group in an interleaved schedule, if fixed by the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
 }
 
-/// What stands on one stage.
+/// Layers and times for a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StageSummary {
@@ -183,62 +159,62 @@ pub struct StageSummary {
     pub rank: u32,
     /// Layers by module, for example "ViT 5B 0-15".
     pub layers: String,
-    /// Mean forward time of a microbatch, in ms.
+    /// Mean forward time per microbatch, in ms.
     pub forward_ms: f64,
-    /// Mean backward time of a microbatch, in ms.
+    /// Mean backward time per microbatch, in ms.
     pub backward_ms: f64,
-    /// Of both, operators of the model, in ms.
+    /// Compute time for model operators in forward and backward, in ms.
     #[serde(default)]
     pub compute_ms: f64,
-    /// Of both, what is computed again, in ms.
+    /// Recomputation time in forward and backward, in ms.
     #[serde(default)]
     pub recompute_ms: f64,
-    /// Of both, communication that computation waits for, in ms.
+    /// Exposed communication in forward and backward, in ms.
     #[serde(default)]
     pub exposed_ms: f64,
-    /// All communication of a microbatch, that beside computation included, in ms.
+    /// Total communication per microbatch, including overlapped communication, in ms.
     #[serde(default)]
     pub communication_ms: f64,
-    /// Modules of which it holds layers, by their place in the model.
+    /// Modules with layers on this stage, by index in the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<u32>,
-    /// Model operations of the stage over the time of its forwards and backwards, in TFLOP/s per device; absent where pipelines
-    /// have schemes of their own.
+    /// Model FLOPs of the stage divided by forward plus backward time, in TFLOP/s per device;
+    /// omitted for pipelines with schemes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tflops_per_device: Option<f64>,
 }
 
-/// Where the time of one pipeline rank goes, and what its memory holds when it holds most.
+/// Time and peak memory for a pipeline rank.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RankSummary {
     /// Pipeline rank.
     pub rank: u32,
-    /// Mean time per iteration, over all replicas.
+    /// Mean time per iteration, across all replicas.
     pub time: RankTime,
-    /// The largest peak of any iteration and replica.
+    /// Highest peak across iterations and replicas.
     pub memory: RankMemory,
 }
 
-/// Where the time of a rank goes in an iteration, in s; the parts add up to the iteration.
+/// Time per iteration for a rank, in s. The components sum to the iteration time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RankTime {
-    /// Operators of the model.
+    /// Model operators.
     pub compute_s: f64,
-    /// What is computed again.
+    /// Recomputation.
     pub recompute_s: f64,
-    /// Communication inside forward and backward that computation waits for.
+    /// Exposed communication inside forward and backward.
     pub exposed_s: f64,
-    /// Exposed reduction of gradients and gathering of weights.
+    /// Exposed gradient reduction and weight gathering.
     pub sync_s: f64,
     /// Optimizer step.
     pub optimizer_s: f64,
-    /// Idle.
+    /// Idle time.
     pub bubble_s: f64,
 }
 
-/// What one device of a rank holds when it holds most, in GiB.
+/// Peak memory per device for a rank, in GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RankMemory {
@@ -248,148 +224,152 @@ pub struct RankMemory {
     pub gradients_gib: f64,
     /// Master weights and moments.
     pub optimizer_gib: f64,
-    /// Activations kept for backwards to come.
+    /// Activations stored for the backward pass.
     pub activations_gib: f64,
-    /// Gradients of activations, and what recomputation brings back.
+    /// Activation gradients and recomputed activations.
     pub temporary_gib: f64,
-    /// Kept free for fragmentation, the communication library and the framework.
+    /// Reserve for fragmentation, communication library and framework.
     pub reserve_gib: f64,
-    /// Forwards whose backward has not run at the peak.
+    /// Microbatches in flight at the peak.
     pub in_flight: u32,
-    /// When the peak is first reached, from the start of its iteration, in s.
+    /// Time at which the peak is first reached, from the iteration start, in s.
     pub at_s: f64,
 }
 
 impl RankMemory {
-    /// All terms without the reserve, in GiB.
+    /// Sum of all terms except the reserve, in GiB.
     pub fn held_gib(&self) -> f64 {
         self.weights_gib + self.gradients_gib + self.optimizer_gib + self.activations_gib + self.temporary_gib
     }
 }
 
-/// Metrics of a plan over all its iterations: sums and means weighted by time.
+/// Metrics of a plan across all iterations: sums, and means weighted by time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metrics {
-    /// Mean time of an iteration, in s.
+    /// Mean iteration time in s.
     pub iteration_s: f64,
-    /// Backbone tokens per second, padding not counted.
+    /// Backbone tokens/s, excluding padding.
     pub tokens_per_s: f64,
-    /// The same per device; absent in outcomes of earlier engines.
+    /// Backbone tokens/s per device, excluding padding; absent in outcomes of earlier engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_s_per_device: Option<f64>,
-    /// Model operations per second and device, in TFLOP/s; recomputation not counted.
+    /// Model FLOPs per second and device, in TFLOP/s, excluding recomputation.
     pub tflops_per_device: f64,
-    /// Model FLOP utilisation: model operations over the data-sheet peak.
+    /// Model FLOPs utilisation: model FLOPs divided by the data-sheet peak.
     pub mfu: f64,
-    /// Idle share: idle time between the start of the iteration and the end of the last action, over
-    /// (ranks x makespan), all replicas.
+    /// Idle time between the iteration start and the end of the last action, divided by (ranks x
+    /// makespan), for all replicas.
     pub bubble: f64,
-    /// Share of (ranks x makespan) in which communication stands in the way of computation: inside actions
-    /// (tensor-parallel) and behind them (data-parallel).
+    /// Exposed communication divided by (ranks x makespan): inside actions (tensor-parallel) and
+    /// after them (data-parallel).
     pub exposed_communication: f64,
-    /// Largest memory of any rank in any iteration, in GiB.
+    /// Highest peak memory across ranks and iterations, in GiB.
     pub peak_memory_gib: f64,
-    /// Memory that a plan may use, in GiB.
+    /// Plan memory limit, in GiB.
     pub memory_limit_gib: f64,
-    /// Mean lower bound of the iteration time with this layout and these microbatches, in s.
+    /// Mean lower bound on the iteration time for this layout and these microbatches, in s.
     pub lower_bound_s: f64,
     /// (iteration - bound) / bound.
     pub gap: f64,
 }
 
-/// Metrics of one iteration.
+/// Metrics for an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IterationMetrics {
-    /// Time of the iteration, in s.
+    /// Iteration time in s.
     pub iteration_s: f64,
-    /// Lower bound with this layout and these microbatches, in s.
+    /// Lower bound for this layout and these microbatches, in s.
     pub lower_bound_s: f64,
-    /// Idle share of (ranks x makespan), all replicas.
+    /// Idle time divided by (ranks x makespan), for all replicas.
     pub bubble: f64,
-    /// Largest memory of any rank, in GiB.
+    /// Highest peak memory per rank, in GiB.
     pub peak_memory_gib: f64,
-    /// Fastest replica's pipeline time, in s; where replicas share sequences in groups, how long the least loaded is busy; of pipelines
-    /// with schemes of their own the fastest's, 0 where one has no sequence.
+    /// Pipeline time of the fastest replica, in s. For context-parallel groups: minimum busy time
+    /// across ranks. For pipelines with schemes: minimum pipeline time, 0 if a pipeline has no
+    /// sequences.
     pub fastest_replica_s: f64,
-    /// Slowest replica's pipeline time, in s; where replicas share sequences in groups, how long the most loaded is busy; of
-    /// pipelines with schemes of their own the slowest's. Absent in
-    /// outcomes of engines that did not tell.
+    /// Pipeline time of the slowest replica, in s. For context-parallel groups: maximum busy time
+    /// across ranks. For pipelines with schemes: maximum pipeline time. Absent in outcomes of
+    /// earlier engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_replica_s: Option<f64>,
-    /// Slowest replica, whose timeline is kept; where replicas share sequences in groups, the most loaded of them; of pipelines with
-    /// schemes of their own, which are all in the timeline, the slowest.
+    /// Index of the slowest replica, whose timeline is stored. For context-parallel groups: index
+    /// of the rank with the maximum busy time. For pipelines with schemes: index of the slowest
+    /// pipeline; the timeline contains all pipelines.
     pub slowest_replica: u32,
-    /// Microbatches, or groups, of the slowest replica.
+    /// Microbatches or groups on the slowest replica.
     pub microbatches: u32,
-    /// Share of the critical path by what happens on it.
+    /// Critical path fractions by activity.
     pub critical_path: CriticalPathShares,
-    /// Why the schedule of this iteration is what it is, for dynamic planners.
+    /// Explanation of the schedule in this iteration, for dynamic planners.
     pub decision: Option<String>,
-    /// Its pipelines, where each has a scheme of its own.
+    /// Pipelines with individual schemes, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<IterationStrategy>,
-    /// Its groups, where ranks work in groups that share sequences.
+    /// Context-parallel groups, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<IterationGroups>,
 }
 
-/// Share of the critical path by what happens on it; sums to one.
+/// Critical path fractions by activity. They sum to one.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CriticalPathShares {
-    /// Forward and backward actions, without the communication inside them.
+    /// Forward and backward actions, excluding communication inside them.
     pub compute: f64,
-    /// Communication inside actions, sends between stages, gradient synchronisation, waits for other replicas.
+    /// Communication inside actions, sends between stages, gradient synchronisation, and waits for
+    /// other replicas.
     pub communication: f64,
-    /// Optimizer.
+    /// Optimizer step.
     pub optimizer: f64,
 }
 
-/// How a plan was found.
+/// Origin of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Provenance {
-    /// Algorithm, in words.
+    /// Algorithm description.
     pub algorithm: String,
-    /// Seed it used.
+    /// Random seed.
     pub seed: u32,
-    /// What can be said of the result's quality.
+    /// Optimality status.
     pub status: SolverStatus,
-    /// Candidates tried and why the losers lost.
+    /// Search statistics, with explanations for losers.
     pub search: Search,
 }
 
-/// What can be said of a result's quality.
+/// Optimality status for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SolverStatus {
-    /// The best of the searched space, proven by exhaustion or bounds.
+    /// Proven optimum in the search space, by exhaustion or bounds.
     Optimal,
-    /// A heuristic; its distance from the bound is the plan's gap.
+    /// Heuristic result. The gap shows its distance from the lower bound.
     Heuristic,
 }
 
-/// Candidates of a search.
+/// Statistics for a candidate search.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Search {
-    /// Layouts looked at.
+    /// Layouts considered.
     pub candidates: u32,
-    /// Of them simulated.
+    /// Layouts simulated.
     pub simulated: u32,
-    /// Of them excluded because their lower bound was no better than a simulated one.
+    /// Layouts excluded because their lower bound was not below a simulated time.
     pub pruned: u32,
-    /// Of them against the rules or over memory.
+    /// Layouts that violate a rule or exceed memory.
     pub rejected: u32,
-    /// The best losers and the nearest rejections, at most 40, best first.
+    /// Losers and nearest rejections in ascending order, at most 40.
     pub losers: Vec<Loser>,
-    /// Rejections counted by reason, most frequent first.
+    /// Rejections by reason, in descending order.
     pub rejections: Vec<RejectionCount>,
-    /// Without a plan: the layout that needs least memory, and what its ranks need. Absent with a plan, where memory is not
-    /// the constraint, and in outcomes stored before this field.
+    /// If there is no plan: the layout with the smallest memory requirement, with the memory per
+    /// rank. Absent with a plan, if memory is not the constraint, and in outcomes of earlier
+    /// engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<Box<NearestMiss>>,
 }
@@ -398,42 +378,42 @@ pub struct Search {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Loser {
-    /// Its degrees.
+    /// Degrees.
     pub layout: Layout,
-    /// Why it lost, for example "+2.8 s: more tensor-parallel communication".
+    /// Explanation, for example "+2.8 s: more tensor-parallel communication".
     pub reason: String,
-    /// Its simulated time or lower bound on the sizing batch, in s; absent when rejected.
+    /// Simulated time or lower bound on the sizing batch, in s; omitted if rejected.
     pub iteration_s: Option<f64>,
-    /// Its peak memory, in GiB, where it was computed.
+    /// Peak memory in GiB, if computed.
     pub peak_memory_gib: Option<f64>,
 }
 
-/// Rejections of one reason.
+/// Rejections with the same reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RejectionCount {
-    /// The reason, for example "TP does not divide the 32 key-value heads".
+    /// Reason, for example "TP does not divide the 32 key-value heads".
     pub reason: String,
-    /// Layouts rejected for it.
+    /// Number of rejected layouts.
     pub count: u32,
 }
 
-/// Everything that planning produces: the answer and the timelines behind it.
+/// Planning result: the outcome and its timelines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planning {
-    /// The answer.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Timelines of the slowest replica, by planner and iteration.
+    /// Timelines for the slowest replica, by planner and iteration.
     pub timelines: Vec<PlannedTimeline>,
 }
 
-/// The timeline of one iteration of one planner.
+/// Timeline for an iteration from one planner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTimeline {
-    /// The planner.
+    /// Planner.
     pub planner: PlannerKind,
     /// Iteration, from 0.
     pub iteration: u32,
-    /// What happens.
+    /// Timeline.
     pub timeline: Timeline,
 }

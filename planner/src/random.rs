@@ -1,7 +1,7 @@
-//! Seeded randomness with a specified stream.
+//! Seeded random numbers with a specified stream.
 //!
-//! ChaCha8 with the mappings below gives the same numbers on every platform and in every release, so a seed in a
-//! stored scenario means the same global batches for as long as the link lives.
+//! ChaCha8 with the mappings in this module produces identical numbers on all platforms and in all
+//! releases. Stored scenarios therefore keep the same global batches.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -11,30 +11,31 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// Stream number `stream` of `seed`; streams are independent of each other.
+    /// Creates stream `stream` for `seed`. Streams are independent.
     pub fn new(seed: u32, stream: u64) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(u64::from(seed));
         generator.set_stream(stream);
         Self(generator)
     }
 
-    /// A whole number from 0 to `bound` - 1, every one equally probable to within 2^-32; 0 when `bound` is 0.
+    /// Returns a uniform integer from 0 to `bound` - 1, with a bias below 2^-32. Returns 0 if
+    /// `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number of [0, 1) with 53 random bits.
+    /// Returns a number in [0, 1) with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number of the standard normal distribution (Box-Muller, one of the two).
+    /// Returns a standard normal number (Box-Muller; the second number is discarded).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
-    /// Puts values into random order (Fisher-Yates).
+    /// Shuffles `values` (Fisher-Yates).
     pub fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {
             values.swap(last, self.below(last as u64 + 1) as usize);
@@ -46,7 +47,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Frozen: a change here changes every stored scenario's batches.
+    /// Frozen values: changing them changes the batches of all stored scenarios.
     #[test]
     fn the_stream_of_a_seed_never_changes() {
         let mut random = Random::new(7, 3);

@@ -1,15 +1,17 @@
-//! The immutable question: model, cluster, workload, training settings, planners, seed.
+//! The immutable scenario: model, cluster, workload, training settings, planners, seed.
 
 pub mod budget;
 pub mod canonical;
 pub mod parse;
 mod planner_kind;
+mod sampler;
 pub mod validate;
 
 pub use canonical::ScenarioId;
 pub use parse::parse;
 pub(crate) use parse::pointer;
 pub use planner_kind::PlannerKind;
+pub use sampler::Sampler;
 pub use validate::{FieldError, ValidScenario};
 
 use serde::{Deserialize, Serialize};
@@ -20,74 +22,77 @@ use crate::training::{LayoutRequest, Training};
 use crate::units::Bytes;
 use crate::workload::Workload;
 
-/// Name of the scenario format that this engine reads and writes.
+/// Scenario schema name.
 pub const SCHEMA: &str = "scenario/1";
 
-/// A scenario as it is written down. [`validate::ValidScenario`] is one that planners accept.
+/// A scenario as stored in a file. [`validate::ValidScenario`] is the validated form that planners
+/// accept.
 ///
-/// In files `model` and `cluster` may be `{"preset": "llama-2-7b"}`, with any field beside it replacing the
-/// preset's; [`parse()`] fills them in, so that a stored scenario never depends on a preset.
+/// In files, `model` and `cluster` may be `{"preset": "llama-2-7b"}`. Additional fields override
+/// the preset's fields. [`parse()`] expands presets, so that a stored scenario never depends on a
+/// preset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Format, "scenario/1".
+    /// Schema name, "scenario/1".
     pub schema: String,
-    /// A label for people; not part of the question and not part of the identifier.
+    /// Display title. Does not affect the plan or the identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The model.
+    /// Model.
     pub model: Model,
-    /// The cluster.
+    /// Cluster.
     pub cluster: Cluster,
-    /// The workload.
+    /// Workload.
     pub workload: Workload,
     /// Training settings.
     #[serde(default)]
     pub training: Training,
-    /// Degrees that are fixed; what is absent is searched.
+    /// Fixed parallel degrees. The planner searches all other degrees.
     #[serde(default)]
     pub layout: LayoutRequest,
-    /// How much dynamic planners search.
+    /// Search settings for dynamic planners.
     #[serde(default, skip_serializing_if = "SearchSettings::is_default")]
     pub search: SearchSettings,
-    /// Planners to run, in the order of the question.
+    /// Planners to run, in output order.
     pub planners: Vec<PlannerKind>,
-    /// Seed of everything random.
+    /// Random seed.
     #[serde(default)]
     pub seed: u32,
-    /// Global batches to judge the plans on.
+    /// Number of global batches used for evaluation.
     #[serde(default = "default_iterations")]
     pub iterations: u32,
-    /// Stored profiles that figures of the cluster, or times given in place of predicted ones, come from, by identifier. A word
-    /// about the figures: no prediction looks at it.
+    /// Identifiers of stored profiles that provided the cluster figures or the time overrides. For
+    /// information only; predictions do not use them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,
 }
 
 impl Scenario {
-    /// Memory of a device that a plan may use: all but the reserve.
+    /// Returns the memory limit per device: device memory minus the reserve.
     pub fn memory_limit(&self) -> Bytes {
         self.cluster.device.memory().saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib))
     }
 
-    /// The same question without the searches that take long, for an answer while somebody waits; `None` where it has none.
+    /// Returns the same scenario without expensive searches, for a fast draft. `None` if it has no
+    /// such search.
     pub fn sketch(&self) -> Option<Self> {
         let searches = self.search.rollouts > 0 && self.planners.iter().any(|planner| planner.searches_rankings());
         searches.then(|| Self { search: SearchSettings { rollouts: 0, ..self.search }, ..self.clone() })
     }
 }
 
-/// How much dynamic planners search.
+/// Search settings for dynamic planners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchSettings {
-    /// Rankings that PipeWeaver interleaves for every replica of every batch.
+    /// Rankings that PipeWeaver interleaves per replica and batch.
     #[serde(default = "default_rollouts")]
     pub rollouts: u32,
-    /// Most items of a sub-microbatch of the first module that reads or makes items; absent: as many as keep 95 % of
-    /// the best efficiency.
+    /// Maximum items per sub-microbatch in the first module that has item inputs or outputs.
+    /// Default: the minimum size that reaches 95 % of the maximum efficiency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_microbatch: Option<u32>,
 }

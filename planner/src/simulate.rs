@@ -1,8 +1,9 @@
-//! The event engine: a schedule and its costs become times, memory and, for people, a timeline.
+//! Event engine: computes times, memory and a timeline from a schedule and its costs.
 //!
-//! Every rank runs its actions in order, each as soon as its inputs have arrived; sends run on a stream of their
-//! own, one after the other per rank. With the order fixed this is the longest path through the graph of actions,
-//! found in one pass over them: an action is looked at when the rank before it or its input becomes ready.
+//! Each rank runs its actions in order, and starts an action when the inputs have arrived. Sends
+//! are sequential on a separate stream per rank. With a fixed order, the result is the critical
+//! path through the action graph. It is computed in one pass: an action is processed when the
+//! predecessor on the rank or the input is ready.
 
 mod arrivals;
 mod assemble;

@@ -1,8 +1,9 @@
-//! Raw problems, each for one of this crate's inner solvers: JSON in, JSON out, no model and no cluster.
+//! Standalone problems for the inner solvers in this crate: JSON input, JSON output, no model or
+//! cluster.
 //!
-//! Every kind is a file with a `Question`, an `Answer`, and a function that leads from one to the other; the table at
-//! [`Problem`] names the kinds. What is common to all stands around the question: the `kind`, and `budget_s`, the wall
-//! time that may be spent, which is the caller's to keep.
+//! Each kind is a module that defines a `Question`, an `Answer` and a function that maps `Question`
+//! to `Answer`. [`Problem`] lists the kinds. All problems share two fields: `kind`, and `budget_s`,
+//! the wall time limit, which the caller enforces.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,24 +14,25 @@ use crate::scenario::FieldError;
 use crate::scenario::pointer;
 use crate::units::Seconds;
 
-/// Longest budget, a day.
+/// Maximum budget: one day.
 const LONGEST_BUDGET_S: f64 = 86_400.0;
 
-/// Makes the enums of all kinds and the ways through them. A line is the kind's variant, its module, its name in JSON.
+/// Generates the enums and the dispatch for all kinds. A line contains variant, module and JSON
+/// name.
 ///
-/// A kind's module has `Question: DeserializeOwned`, `Answer: Serialize`, and
-/// `fn answer(&Question, &dyn Workers, &dyn Watch) -> Result<Answer, Vec<FieldError>>`, which names every wrong field.
+/// A module defines `Question: DeserializeOwned`, `Answer: Serialize`, and `fn answer(&Question,
+/// &dyn Workers, &dyn Watch) -> Result<Answer, Vec<FieldError>>`, which returns all invalid fields.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $module:ident, $name:literal;)+) => {
         $(pub mod $module;)+
 
-        /// A problem of some kind.
+        /// A problem, by kind.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Problem {
             $($(#[$doc])* $kind($module::Question),)+
         }
 
-        /// The answer to a problem, of the same kind.
+        /// A result, by kind.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "kind")]
         pub enum Answer {
@@ -38,7 +40,7 @@ macro_rules! kinds {
         }
 
         impl Problem {
-            /// Names of all kinds.
+            /// JSON names for all kinds.
             pub const KINDS: &[&'static str] = &[$($name),+];
 
             fn of(kind: &str, fields: Value) -> Option<Result<Self, Vec<FieldError>>> {
@@ -49,10 +51,10 @@ macro_rules! kinds {
             }
         }
 
-        /// Answers a problem.
+        /// Solves a problem.
         ///
         /// # Errors
-        /// Names every wrong field by JSON pointer.
+        /// Returns the JSON pointers to all invalid fields.
         pub fn answer(problem: &Problem, workers: &dyn Workers, watch: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
             match problem {
                 $(Problem::$kind(question) => $module::answer(question, workers, watch).map(Answer::$kind),)+
@@ -64,39 +66,40 @@ macro_rules! kinds {
 mod lengths;
 
 kinds! {
-    /// The order of an uneven pipeline, best or nearly so.
+    /// Schedules an uneven pipeline, exactly or heuristically.
     UnevenPipeline = uneven_pipeline, "uneven-pipeline";
-    /// One candidate for each stage pair within memory.
+    /// Selects a candidate per stage pair within the memory limit.
     LayerTuning = layer_tuning, "layer-tuning";
-    /// Context-parallel groups of a batch (DHP).
+    /// Forms context-parallel groups for a batch (DHP).
     CpGroups = cp_groups, "cp-groups";
-    /// Microbatches of one pipeline (Hydraulis, Eq. 1).
+    /// Packs the microbatches for a pipeline (Hydraulis Eq. 1).
     Pack = pack, "pack";
-    /// Sequences over pipelines (Hydraulis, Eq. 2 and 3).
+    /// Dispatches sequences to pipelines (Hydraulis Eq. 2 and 3).
     Dispatch = dispatch, "dispatch";
-    /// Strategies for the lengths of a data set (Hydraulis, Eq. 4).
+    /// Proposes strategies for a dataset's length distribution (Hydraulis Eq. 4).
     Propose = propose, "propose";
-    /// Layouts of modules.
+    /// Ranks module layouts.
     Layouts = layouts, "layouts";
-    /// Items over microbatches that are as equal as can be (DFLOP, Eq. 6).
+    /// Partitions items into balanced microbatches (DFLOP Eq. 6).
     Partition = partition, "partition";
-    /// Images, video and sound as encoder and backbone see them (DFLOP, section 3.2.2).
+    /// Computes encoder and backbone input shapes for images, video and sound (DFLOP Sec. 3.2.2).
     InputShapes = input_shapes, "input-shapes";
 }
 
-/// A problem, and how long it may take.
+/// A problem and its time budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// The problem.
     pub problem: Problem,
-    /// Wall time that may be spent; `None` where the question leaves that open.
+    /// Wall time budget. `None` if the request does not set it.
     pub budget: Option<Seconds>,
 }
 
-/// Reads a problem.
+/// Parses a problem.
 ///
 /// # Errors
-/// Names the first field that cannot be read, by JSON pointer; [`answer`] then names all that can be read but are wrong.
+/// Returns the JSON pointer to the first malformed field. [`answer`] then reports all well-formed
+/// fields that have invalid values.
 pub fn parse(json: &str) -> Result<Asked, Vec<FieldError>> {
     let value = serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
     let Value::Object(mut fields) = value else {

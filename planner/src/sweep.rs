@@ -1,7 +1,9 @@
-//! A grid of scenarios: one base, some fields that take several values, every combination a point with a number.
+//! A grid of scenarios: a base scenario and axes of field values. Every combination is a numbered
+//! point.
 //!
-//! A sweep is content-addressed like a scenario, and every point is planned by itself: a point's row depends on the sweep, its
-//! number and the engine only. So any number of machines can share the points without a word between them (ADR 37).
+//! A sweep is content-addressed like a scenario. Points are independent: a row depends only on the
+//! sweep, the point number and the engine. Several machines can therefore split the points without
+//! communication (ADR 37).
 
 mod axis;
 mod place;
@@ -31,20 +33,22 @@ use crate::scenario::validate::Datasets;
 use crate::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
 use axis::WrittenAxis;
 
-/// Name of the format of sweeps.
+/// Format name for sweeps.
 pub const SCHEMA: &str = "sweep/1";
-/// Most points of a sweep: a chart of more tells nobody anything, and the rows fit in a file of some 100 MB.
+/// Maximum number of points. The rows then fit in a file of about 100 MB, and larger charts are not
+/// readable.
 pub const MOST_POINTS: u32 = 100_000;
-/// Most axes, that of the seeds included.
+/// Maximum number of axes, including the seed axis.
 pub const MOST_AXES: usize = 6;
-/// Values that may give no scenario before a sweep is refused: every one is put in place and read.
+/// Limit on values without a valid scenario. A larger number is rejected, because each value must
+/// be inserted and parsed.
 const MOST_FAILING: u32 = 100;
-/// Longest label, in characters.
+/// Maximum label length in characters.
 const LONGEST_LABEL: usize = 200;
-/// Separates identifiers of sweeps from hashes of the same bytes made for other purposes.
+/// Domain separator for sweep identifiers, so that they differ from other hashes of the same bytes.
 const DOMAIN: &[u8] = b"planscope sweep\0";
 
-/// A sweep whose axes are spelled out value by value.
+/// A sweep with explicit axis values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sweep {
     schema: &'static str,
@@ -54,7 +58,7 @@ pub struct Sweep {
     axes: Vec<Axis>,
 }
 
-/// A sweep as people write it.
+/// Input format for a sweep.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -67,13 +71,15 @@ struct Written {
 }
 
 impl Sweep {
-    /// Reads a sweep; names every wrong field. A point that is no valid scenario is no error of the sweep, but an axis none of whose
-    /// values gives a scenario that can be read is: its pointer is misspelt.
+    /// Parses a sweep and returns all field errors. Points with invalid scenarios are allowed. An
+    /// axis is rejected if no value yields a parsable scenario, because the pointer is probably
+    /// misspelt.
     pub fn parse(json: &str) -> Result<Self, Vec<FieldError>> {
         Self::parse_while(json, &Unwatched)
     }
 
-    /// The same for whoever may go: refused where the watch is over before every value is looked at.
+    /// Parses a sweep with a cancellation check. Fails if the watch ends before all values are
+    /// parsed.
     pub fn parse_while(json: &str, watch: &dyn Watch) -> Result<Self, Vec<FieldError>> {
         let mut reader = serde_json::Deserializer::from_str(json);
         let written: Written = serde_path_to_error::deserialize(&mut reader)
@@ -108,7 +114,7 @@ impl Sweep {
         Self::within(written.title, &scenario, axes, watch)
     }
 
-    /// A sweep over the values of these axes, around a scenario in which presets may stand.
+    /// Builds a sweep over the given axes. The scenario may contain presets.
     pub(crate) fn of(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
         Self::within(title, scenario, axes, &Unwatched)
     }
@@ -139,39 +145,39 @@ impl Sweep {
         if errors.is_empty() { Ok(sweep) } else { Err(errors) }
     }
 
-    /// What people call it.
+    /// User-defined title.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// The same sweep under another name.
+    /// Returns the sweep with a different title.
     #[must_use]
     pub fn titled(self, title: Option<String>) -> Self {
         Self { title, ..self }
     }
 
-    /// The fields that change, slowest first.
+    /// Axes, slowest first.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// The base, presets filled in.
+    /// Base scenario with resolved presets.
     pub const fn scenario(&self) -> &Value {
         &self.scenario
     }
 
-    /// Planners of the base, in its order.
+    /// Planners in the base scenario, in its order.
     pub fn planners(&self) -> Vec<PlannerKind> {
         let listed = self.scenario.get("planners").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(|planner| PlannerKind::from_id(planner.as_str()?)).collect()
     }
 
-    /// How many points it has.
+    /// Number of points.
     pub fn points(&self) -> u32 {
         self.axes.iter().map(|axis| axis.values.len() as u32).product()
     }
 
-    /// The number of the point with these places on the axes, if it is one.
+    /// Returns the point number at these axis positions. `None` if they are out of range.
     pub fn index(&self, places: &[usize]) -> Option<u32> {
         if places.len() != self.axes.len() {
             return None;
@@ -181,7 +187,7 @@ impl Sweep {
         })
     }
 
-    /// Places of a point on the axes; the last axis changes fastest.
+    /// Returns a point's axis positions; the last axis varies fastest.
     pub fn places(&self, index: u32) -> Vec<usize> {
         let mut rest = index as usize;
         let mut places: Vec<usize> = self
@@ -198,13 +204,13 @@ impl Sweep {
         places
     }
 
-    /// Values of a point on the axes, or nothing past the last.
+    /// Returns a point's axis values. `None` if the index is out of range.
     pub fn coordinates(&self, index: u32) -> Option<Vec<Value>> {
         let places = (index < self.points()).then(|| self.places(index))?;
         Some(self.axes.iter().zip(places).map(|(axis, place)| axis.values[place].clone()).collect())
     }
 
-    /// The point of a number, or nothing past the last.
+    /// Returns a point. `None` if the index is out of range.
     pub fn point(&self, index: u32) -> Option<Point> {
         let coordinates = self.coordinates(index)?;
         let places = self.places(index);
@@ -224,7 +230,8 @@ impl Sweep {
         Some(Point { index, coordinates, scenario, misplaced })
     }
 
-    /// The canonical form: JSON without labels, every value spelled out, keys sorted, no white space.
+    /// Returns the canonical form: JSON without labels, with explicit values, sorted keys and no
+    /// white space.
     pub fn canonical(&self) -> String {
         let mut scenario = self.scenario.clone();
         if let Some(object) = scenario.as_object_mut() {
@@ -235,18 +242,19 @@ impl Sweep {
         serde_json::json!({"schema": SCHEMA, "scenario": scenario, "axes": axes}).to_string()
     }
 
-    /// The identifier, by content.
+    /// Returns the content-based identifier.
     pub fn id(&self) -> SweepId {
         let digest = Sha256::new().chain_update(DOMAIN).chain_update(self.canonical()).finalize();
         SweepId(data_encoding::BASE32_NOPAD.encode(&digest).to_ascii_lowercase())
     }
 
-    /// The sweep as JSON that [`Sweep::parse`] reads.
+    /// Formats the sweep as JSON for [`Sweep::parse`].
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a sweep has only text keys")
     }
 
-    /// Fills presets of values in, so that no stored sweep depends on one, and refuses axes of misspelt fields.
+    /// Resolves presets in axis values, so that stored sweeps do not depend on them. Rejects axes
+    /// with misspelt fields.
     fn resolve(&mut self, errors: &mut Vec<FieldError>, watch: &dyn Watch) {
         let mut start = self.scenario.clone();
         let mut failed = 0;
@@ -286,7 +294,7 @@ impl Sweep {
                     errors.push(FieldError::new(&format!("/axes/{number}"), detail));
                 }
                 _ => {
-                    // A later axis may change what the first value of this one brings along.
+                    // A later axis may overwrite fields set by the first value here.
                     let _ = place::put(&mut start, &axis.pointer, axis.values[0].clone());
                 }
             }
@@ -294,20 +302,20 @@ impl Sweep {
     }
 }
 
-/// One combination of values.
+/// A combination of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Its number, from 0.
+    /// Point number, from 0.
     pub index: u32,
-    /// Its value on every axis.
+    /// Value per axis.
     pub coordinates: Vec<Value>,
-    /// The base with these values in place; not necessarily a scenario that can be read.
+    /// Base scenario with these values; it may not be parsable.
     pub scenario: Value,
     misplaced: Option<FieldError>,
 }
 
 impl Point {
-    /// The scenario of the point; names every wrong field.
+    /// Returns the point's scenario, or all field errors.
     pub fn valid(&self, datasets: &dyn Datasets) -> Result<ValidScenario, Vec<FieldError>> {
         if let Some(misplaced) = &self.misplaced {
             return Err(vec![misplaced.clone()]);
@@ -315,7 +323,7 @@ impl Point {
         ValidScenario::new(crate::scenario::parse(&self.scenario.to_string())?, datasets)
     }
 
-    /// Plans the point. What cannot be planned is a row that says why.
+    /// Plans the point. Planning failures become rows with an explanation.
     pub fn plan(&self, datasets: &dyn Datasets, observer: &mut dyn Observer) -> Result<PointRow, Unplanned> {
         match self.valid(datasets) {
             Ok(scenario) => row::planned(self, &scenario, observer),
@@ -329,7 +337,7 @@ impl Point {
 pub struct SweepId(String);
 
 impl SweepId {
-    /// The identifier as text.
+    /// Returns the identifier as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -350,7 +358,7 @@ impl FromStr for SweepId {
     }
 }
 
-/// The text is not an identifier of a sweep.
+/// Error: the text is not a sweep identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier of a sweep: 52 characters of a-z and 2-7 are needed")]
 pub struct NotASweep;

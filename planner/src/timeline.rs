@@ -1,4 +1,4 @@
-//! What a schedule does in time, as columns: spans of every rank, memory of every rank, critical path.
+//! Schedule timeline in columns: spans per rank, memory per rank, critical path.
 
 pub mod covered;
 pub mod levels;
@@ -6,7 +6,7 @@ pub mod levels;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What a span is.
+/// Span kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -16,22 +16,22 @@ pub enum SpanKind {
     Forward = 0,
     /// Full backward, B.
     Backward = 1,
-    /// Gradient of the input, I.
+    /// Input gradient, I.
     InputGrad = 2,
-    /// Gradient of the weights, W.
+    /// Weight gradient, W.
     WeightGrad = 3,
-    /// Activations travelling to the next stage; on the communication lane of the sending rank.
+    /// Activation transfer to the next stage, on the sender's communication lane.
     SendForward = 4,
-    /// Gradients travelling to the previous stage; on the communication lane of the sending rank.
+    /// Gradient transfer to the previous stage, on the sender's communication lane.
     SendBackward = 5,
-    /// Exposed part of the gradient reduction and parameter gathering over data-parallel replicas.
+    /// Exposed gradient reduction and parameter gathering across data-parallel replicas.
     GradientSync = 6,
     /// Optimizer step.
     Optimizer = 7,
 }
 
 impl SpanKind {
-    /// Every kind, indexed by its number.
+    /// All kinds in numeric order.
     pub const ALL: [Self; 8] = [
         Self::Forward,
         Self::Backward,
@@ -43,12 +43,13 @@ impl SpanKind {
         Self::Optimizer,
     ];
 
-    /// The kind of that number.
+    /// Returns the kind with this number.
     pub const fn from_index(index: u8) -> Option<Self> {
         if (index as usize) < Self::ALL.len() { Some(Self::ALL[index as usize]) } else { None }
     }
 
-    /// The letters of the torch grammar, or of its own kind.
+    /// Returns the action name as in PyTorch pipeline schedules, or a Planscope name if PyTorch has
+    /// none.
     pub const fn letter(self) -> &'static str {
         match self {
             Self::Forward => "F",
@@ -62,149 +63,149 @@ impl SpanKind {
         }
     }
 
-    /// Whether it occupies the rank's compute lane.
+    /// Returns true if the kind is on the compute lane.
     pub const fn is_compute_lane(self) -> bool {
         !matches!(self, Self::SendForward | Self::SendBackward)
     }
 }
 
-/// Marks "no span" in [`Timeline::bound_by`].
+/// Value for "no span" in [`Timeline::bound_by`].
 pub const NO_SPAN: u32 = u32::MAX;
 
-/// Spans of one iteration of one pipeline, in columns of equal length.
+/// Spans for one iteration of one pipeline, in columns of equal length.
 ///
-/// Rank `r` owns two lanes: `2 r` holds what it computes, `2 r + 1` what it sends. Lane `l` is the range
-/// `lane_offsets[l] .. lane_offsets[l + 1]` of the columns; inside a lane spans are in order and never overlap.
-/// Spans of the kinds without a microbatch (sync, optimizer) carry stage and microbatch 0.
+/// Rank `r` has two lanes: `2 r` for compute, `2 r + 1` for sends. Lane `l` is the column range
+/// `lane_offsets[l] .. lane_offsets[l + 1]`. Spans on a lane are sorted and do not overlap. Sync
+/// and optimizer spans have stage and microbatch 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Timeline {
-    /// Pipeline ranks.
+    /// Number of pipeline ranks.
     pub ranks: u32,
     /// End of the last span, in ns.
     pub makespan_ns: u64,
-    /// First column index of every lane, and the number of spans at the end.
+    /// First column index per lane, plus the number of spans as final entry.
     pub lane_offsets: Vec<u32>,
-    /// Number of the [`SpanKind`].
+    /// Numeric [`SpanKind`] per span.
     pub kind: Vec<u8>,
-    /// Stage (chunk x ranks + rank).
+    /// Stage per span (chunk x ranks + rank).
     pub stage: Vec<u32>,
-    /// Microbatch, an index into `microbatches`.
+    /// Microbatch per span; index into `microbatches`.
     pub microbatch: Vec<u32>,
-    /// Start, in ns.
+    /// Start per span in ns.
     pub start_ns: Vec<u64>,
-    /// Duration, in ns.
+    /// Duration per span, in ns.
     pub duration_ns: Vec<u64>,
-    /// Index of the span whose end let this one start, or 2^32 - 1.
+    /// Index of the span whose end determined the start, or 2^32 - 1.
     pub bound_by: Vec<u32>,
-    /// Indices of the spans of the critical path, in time order.
+    /// Span indices on the critical path, in time order.
     pub critical_path: Vec<u32>,
-    /// Memory of every rank.
+    /// Memory per rank.
     pub memory: Vec<MemoryCurve>,
-    /// What each microbatch holds.
+    /// Size per microbatch.
     pub microbatches: Vec<MicrobatchShape>,
-    /// Which microbatches wait for others: the parts of a microbatch in a module of its own, and the microbatch that
-    /// they go into.
+    /// Dependencies between microbatches: a sub-microbatch for a single module, and the microbatch
+    /// that uses the output.
     #[serde(default)]
     pub joins: Vec<Join>,
-    /// Spans that run overlapped with the one behind them on their lane, ascending; each is drawn for its share of the
-    /// time that both take.
+    /// Spans overlapped with their successor on the lane, ascending. The common duration is divided
+    /// between the two spans.
     #[serde(default)]
     pub overlapped: Vec<u32>,
-    /// Exposed communication inside each span, in ns: communication of the action that its computation waits for. Empty
-    /// if no span has any.
+    /// Exposed communication per span in ns: communication that blocks the computation of the
+    /// action. Empty if all values are zero.
     #[serde(default)]
     pub exposed_ns: Vec<u64>,
-    /// Samples of each microbatch; empty if unknown.
+    /// Samples per microbatch; empty if unknown.
     #[serde(default)]
     pub contents: Vec<MicrobatchSamples>,
-    /// Layers of each stage, by module; empty if unknown.
+    /// Layers per stage, by module; empty if unknown.
     #[serde(default)]
     pub stage_layers: Vec<Vec<StageLayers>>,
 }
 
-/// The samples that a microbatch processes.
+/// Samples in a microbatch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MicrobatchSamples {
-    /// Module of a sub-microbatch; `None` for a microbatch of all modules.
+    /// Module index for a sub-microbatch; `None` for a microbatch that passes all modules.
     pub module: Option<u32>,
-    /// The samples, or parts of samples.
+    /// Samples or parts of samples.
     pub samples: Vec<SamplePart>,
 }
 
-/// A part of a sample.
+/// A complete or partial sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SamplePart {
-    /// Index of the sample in the packed global batch, equal for all planners.
+    /// Sample index in the packed global batch, equal for all planners.
     pub sample: u32,
-    /// Tokens of the whole sample.
+    /// Tokens for the complete sample.
     pub tokens: u32,
-    /// Start of the part, in millionths of the sample's items of the module.
+    /// Start, in millionths of the sample's items for the module.
     pub from_ppm: u32,
-    /// End of the part, in millionths.
+    /// End, in millionths.
     pub to_ppm: u32,
 }
 
-/// Consecutive layers of one module on a stage.
+/// Consecutive layers of a module on a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StageLayers {
-    /// Index of the module in the model.
+    /// Module index in the model.
     pub module: u32,
     /// First layer.
     pub first: u32,
-    /// One past the last layer.
+    /// End of the layer range (exclusive).
     pub end: u32,
 }
 
-/// A microbatch goes into another one: the first stage of `into` waits for the last stage of `from`, and gradients go
-/// back the same way.
+/// Dependency between two microbatches: the first stage of `into` requires the output from the last
+/// stage of `from`. Gradients use the reverse direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Join {
-    /// The microbatch that is waited for, a sub-microbatch of its module.
+    /// Sub-microbatch that provides the input.
     pub from: u32,
-    /// The microbatch that waits.
+    /// Microbatch that requires the input.
     pub into: u32,
 }
 
-/// Memory of one rank over time: a staircase, each value lasting until the next time.
+/// Rank memory as a step function of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MemoryCurve {
-    /// Weights, gradients and optimizer state, held all the time, in bytes.
+    /// Weights, gradients and optimizer states in bytes; constant.
     pub static_bytes: u64,
-    /// Largest value, in bytes.
+    /// Peak memory in bytes.
     pub peak_bytes: u64,
-    /// Times of change, in ns.
+    /// Change times in ns.
     pub time_ns: Vec<u64>,
-    /// Bytes held from that time on, static ones included.
+    /// Memory in bytes from the change time on, including static memory.
     pub bytes: Vec<u64>,
 }
 
-/// What one microbatch holds.
+/// Microbatch size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MicrobatchShape {
-    /// Samples in it.
+    /// Number of samples.
     pub samples: u32,
-    /// Tokens of the backbone, images and sound included, padding included.
+    /// Backbone tokens, including images, audio and padding.
     pub tokens: u32,
-    /// Images.
+    /// Number of images.
     pub images: u32,
-    /// Clips of sound; absent for none.
+    /// Number of audio clips; omitted if zero.
     #[serde(default)]
     pub audio_clips: u32,
-    /// Duration of its video, in ms; absent for none.
+    /// Video duration in ms; omitted if zero.
     #[serde(default)]
     pub video_ms: u64,
 }
 
 impl Serialize for MicrobatchShape {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Without names nothing can be left out: a reader of a compact form expects every field.
+        // A compact format has no field names, so the reader expects all fields.
         let compact = !serializer.is_human_readable();
         let (audio, video) = (compact || self.audio_clips > 0, compact || self.video_ms > 0);
         let mut fields = serializer.serialize_struct("MicrobatchShape", 3 + usize::from(audio) + usize::from(video))?;
@@ -222,38 +223,38 @@ impl Serialize for MicrobatchShape {
 }
 
 impl Timeline {
-    /// Number of spans.
+    /// Returns the number of spans.
     pub fn len(&self) -> usize {
         self.kind.len()
     }
 
-    /// Whether there is no span.
+    /// Returns true if there are no spans.
     pub fn is_empty(&self) -> bool {
         self.kind.is_empty()
     }
 
-    /// Column range of what `rank` computes.
+    /// Returns the column range for the compute lane.
     pub fn compute_lane(&self, rank: usize) -> std::ops::Range<usize> {
         self.lane_offsets[2 * rank] as usize..self.lane_offsets[2 * rank + 1] as usize
     }
 
-    /// Column range of what `rank` sends.
+    /// Returns the column range for the communication lane.
     pub fn communication_lane(&self, rank: usize) -> std::ops::Range<usize> {
         self.lane_offsets[2 * rank + 1] as usize..self.lane_offsets[2 * rank + 2] as usize
     }
 
-    /// End of a span, in ns.
+    /// Returns the end time in ns.
     pub fn end_ns(&self, span: usize) -> u64 {
         self.start_ns[span] + self.duration_ns[span]
     }
 
-    /// Exposed communication inside a span, in ns.
+    /// Returns the exposed communication of a span in ns.
     pub fn exposed_ns_of(&self, span: usize) -> u64 {
         self.exposed_ns.get(span).copied().unwrap_or(0)
     }
 
-    /// Whether ranks hold the whole model and share sequences in groups, so that a microbatch is what a group works on,
-    /// and not a pipeline through which microbatches are handed on.
+    /// Returns true if each rank has the complete model and rank groups process the sequences. A
+    /// microbatch is then assigned to a rank group and does not pass through pipeline stages.
     pub fn is_grouped(&self) -> bool {
         self.ranks > 1
             && self.stage.iter().zip(&self.kind).all(|(&stage, &kind)| {
@@ -263,7 +264,7 @@ impl Timeline {
             })
     }
 
-    /// The ranks that do together what a span does, itself among them, ascending.
+    /// Returns all ranks that process this span jointly, ascending.
     pub fn ranks_of(&self, span: usize) -> Vec<usize> {
         let same = |other: &usize| {
             (self.kind[*other], self.stage[*other], self.microbatch[*other])
@@ -273,9 +274,10 @@ impl Timeline {
         (0..self.ranks as usize).filter(on).collect()
     }
 
-    /// The ranks of each pipeline, where several stand side by side and hand nothing to each other; one range otherwise.
+    /// Returns the rank range per pipeline. Independent pipelines do not exchange microbatches. For
+    /// a single pipeline, the result is one range.
     ///
-    /// Ranks that no microbatch visits are a pipeline of their own with the ranks without one behind them.
+    /// Consecutive ranks without microbatches form a separate range.
     pub fn pipelines(&self) -> Vec<std::ops::Range<usize>> {
         let mut last_rank = vec![0; self.microbatches.len()];
         let mut first_rank = vec![usize::MAX; self.microbatches.len()];
@@ -306,7 +308,7 @@ impl Timeline {
         firsts.iter().copied().zip(ends).map(|(first, end)| first..end).collect()
     }
 
-    /// The rank on whose lane a span stands.
+    /// Returns the rank that runs the span.
     pub fn rank_of(&self, span: usize) -> usize {
         (self.lane_offsets.partition_point(|&offset| offset as usize <= span) - 1) / 2
     }

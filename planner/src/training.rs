@@ -1,8 +1,10 @@
-//! Training settings that change time and memory.
+//! Training settings that affect time and memory.
+
+mod cost_override;
+
+pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
 
 use serde::{Deserialize, Serialize};
-
-use crate::cost::overrides::CostOverride;
 
 /// Training settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,62 +12,67 @@ use crate::cost::overrides::CostOverride;
 #[serde(deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of a training framework, each its own field")]
 pub struct Training {
-    /// Which activations are computed again in the backward pass.
+    /// Activation recomputation in the backward.
     #[serde(default)]
     pub recompute: Recompute,
-    /// How attention is computed.
+    /// Attention kernel.
     #[serde(default)]
     pub attention: AttentionKernel,
-    /// Norms and dropout split along the sequence over the tensor-parallel group.
+    /// Sequence parallelism: norms and dropout are split along the sequence over the
+    /// tensor-parallel group.
     #[serde(default = "yes")]
     pub sequence_parallel: bool,
-    /// Optimizer state sharded over the data-parallel group (ZeRO-1).
+    /// Distributed optimizer: optimizer state is sharded over the data-parallel group (ZeRO-1).
     #[serde(default = "yes")]
     pub distributed_optimizer: bool,
-    /// Share of the tensor-parallel communication hidden behind computation, 0 to 1.
+    /// Fraction of tensor-parallel communication hidden by computation, 0 to 1.
     #[serde(default)]
     pub tensor_overlap: f64,
-    /// Share of the gradient and parameter communication hidden behind computation, 0 to 1.
+    /// Fraction of gradient and parameter communication hidden by computation, 0 to 1.
     #[serde(default)]
     pub data_overlap: f64,
-    /// Memory kept free for fragmentation, the communication library and the framework, in GiB.
+    /// Memory reserved for fragmentation, the communication library and the framework, in GiB.
     #[serde(default = "default_reserve")]
     pub memory_reserve_gib: f64,
-    /// With full recomputation: layers of each stage that are recomputed, the others keep everything; absent: all.
+    /// With full recomputation: recomputed layers per stage. Other layers store all activations.
+    /// Default: all layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompute_layers: Option<u32>,
-    /// Share of the kept activations that moves to the host's memory until the backward needs it, 0 to 1.
+    /// Fraction of stored activations offloaded to host memory until the backward, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub activation_offload: f64,
-    /// Number format of the matrix products; weights and activations are bf16 beside fp8.
+    /// Number format of matrix products. With fp8, weights and activations are bf16.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
-    /// ZeRO stage, 0 to 3: optimizer state, gradients, then weights sharded over the data-parallel group. Absent:
-    /// 1 with the distributed optimizer, 0 without.
+    /// ZeRO stage, 0 to 3. Stage 1 shards optimizer state over the data-parallel group, stage 2
+    /// also gradients, stage 3 also weights. Default: 1 if the distributed optimizer is enabled,
+    /// otherwise 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero: Option<u32>,
-    /// Format in which gradients are accumulated and reduced.
+    /// Number format for gradient accumulation and reduction.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gradients: GradientFormat,
-    /// Weight gradients are accumulated inside the matrix product; otherwise by a kernel of its own.
+    /// The matrix product kernel accumulates weight gradients; otherwise a separate kernel does.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub fused_weight_gradients: bool,
-    /// In the backward pass tensor-parallel communication runs beside the products that do not need it.
+    /// In the backward, tensor-parallel communication overlaps independent matrix products.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub overlapped_backward: bool,
-    /// Sends between pipeline stages run beside computation; otherwise a rank waits until what it sends has arrived.
+    /// Sends between pipeline stages overlap computation; otherwise a rank blocks until the
+    /// transfer completes.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub overlapped_sends: bool,
-    /// Context-parallel degree, CP: each sequence is cut over that many devices, keys and values travel a ring.
+    /// Context-parallel degree, CP: number of devices that share a sequence.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub context_parallel: u32,
-    /// How the devices of a context-parallel group exchange what attention needs.
+    /// Context-parallel exchange.
     #[serde(default, skip_serializing_if = "is_default")]
     pub context_exchange: ContextExchange,
-    /// Expert-parallel degree, EP: the experts of a layer are dealt over that many replicas.
+    /// Expert-parallel degree, EP: number of replicas that share the experts of a layer.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub expert_parallel: u32,
-    /// Times given in place of predicted ones, by operator or for whole layers. The last for one thing counts.
+    /// User-defined times that replace predictions, per operator or for full layers. If several
+    /// match, the last applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<CostOverride>,
 }
@@ -78,13 +85,13 @@ pub enum Precision {
     /// bf16 (or fp16).
     #[default]
     Bf16,
-    /// fp8 products of linear layers, everything else in bf16.
+    /// fp8 in products of linear layers, bf16 otherwise.
     Fp8,
-    /// fp32 throughout, products in TF32.
+    /// fp32; products use TF32.
     Fp32,
 }
 
-/// Format of accumulated gradients.
+/// Number format of accumulated gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -97,7 +104,7 @@ pub enum GradientFormat {
 }
 
 impl GradientFormat {
-    /// Bytes of a value.
+    /// Bytes per value.
     pub const fn bytes(self) -> f64 {
         match self {
             Self::Fp32 => 4.0,
@@ -107,12 +114,12 @@ impl GradientFormat {
 }
 
 impl Training {
-    /// The ZeRO stage in force, 0 to 3.
+    /// Effective ZeRO stage, 0 to 3.
     pub fn zero_stage(&self) -> u32 {
         self.zero.unwrap_or(u32::from(self.distributed_optimizer))
     }
 
-    /// Bytes of an activation or a weight.
+    /// Bytes per activation or weight value.
     pub const fn width(&self) -> f64 {
         match self.precision {
             Precision::Bf16 | Precision::Fp8 => 2.0,
@@ -178,46 +185,48 @@ impl Default for Training {
     }
 }
 
-/// Which activations are computed again in the backward pass.
+/// Activation recomputation in the backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recompute {
-    /// None: all are kept.
+    /// No recomputation: all activations are stored.
     #[default]
     None,
-    /// The attention core.
+    /// Recomputes the attention core.
     Selective,
-    /// Whole layers: only each layer's input is kept.
+    /// Recomputes full layers: only layer inputs are stored.
     Full,
 }
 
-/// How the devices of a context-parallel group exchange what attention needs of each other's tokens.
+/// Exchange in a context-parallel group for attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContextExchange {
-    /// Keys and values travel round a ring beside attention (Ring Attention; Liu et al., 2023).
+    /// Keys and values circulate in a ring, overlapped with attention (Ring Attention; Liu et al.,
+    /// 2023).
     #[default]
     Ring,
-    /// Tokens are traded for heads before attention and back behind it, while nothing is computed; the degree divides the
-    /// heads, and key-value heads of which there are fewer are repeated (DeepSpeed-Ulysses; Jacobs et al., 2023).
+    /// All-to-all from tokens to heads before attention and back after it, without overlap. The
+    /// degree divides the heads. With fewer key-value heads than devices, they are replicated
+    /// (DeepSpeed-Ulysses; Jacobs et al., 2023).
     AllToAll,
 }
 
-/// How attention is computed.
+/// Attention kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttentionKernel {
-    /// A fused kernel that never stores the score matrix.
+    /// Fused kernel that never stores the score matrix.
     #[default]
     Flash,
-    /// Separate kernels; the score matrix is stored (5 a s² b bytes of activations).
+    /// Separate kernels that store the score matrix (5 a s² b bytes of activations).
     Unfused,
 }
 
-/// Degrees that the user fixes; what is absent is searched.
+/// User-defined degrees. The planner searches values that are not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -228,14 +237,14 @@ pub struct LayoutRequest {
     /// Pipeline-parallel degree, PP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<u32>,
-    /// Model chunks of each rank (virtual pipeline, VPP) for interleaved schedules.
+    /// Model chunks per rank (virtual pipeline, VPP) for interleaved schedules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<u32>,
-    /// Sequences of one microbatch.
+    /// Sequences per microbatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microbatch: Option<u32>,
-    /// Microbatches that an interleaved schedule runs through one chunk before the next; absent:
-    /// groups of PP, or as few more as the batch needs.
+    /// Microbatches per chunk before an interleaved schedule switches to the next chunk. Default:
+    /// PP, or slightly more if PP does not divide the microbatch count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
 }

@@ -1,82 +1,82 @@
-//! Quantities with their units.
+//! Quantities with units.
 //!
-//! Cost formulas work in `f64` newtypes; inside schedules and timelines time is [`Nanos`], an integer, so that
-//! sums are exact and equal on every platform. Values that cross a file or a socket carry the unit in the
-//! field's name (`memory_gib`) and become one of these types on entry.
+//! Cost formulas use `f64` newtypes. Schedules and timelines use the integer type [`Nanos`], so
+//! that sums are exact and identical on all platforms. Values in files and network messages include
+//! the unit in the field name (`memory_gib`) and are converted to these types on input.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// A duration inside cost formulas, in seconds.
+/// Duration in cost formulas, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seconds(f64);
 
 impl Seconds {
-    /// No time at all.
+    /// Zero seconds.
     pub const ZERO: Self = Self(0.0);
 
-    /// From seconds.
+    /// Converts from seconds.
     pub const fn from_secs(seconds: f64) -> Self {
         Self(seconds)
     }
 
-    /// From microseconds.
+    /// Converts from microseconds.
     pub fn from_micros(micros: f64) -> Self {
         Self(micros * 1e-6)
     }
 
-    /// In seconds.
+    /// Returns the value in seconds.
     pub const fn secs(self) -> f64 {
         self.0
     }
 
-    /// The longer of two durations.
+    /// Returns the longer duration.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// Rounds to whole nanoseconds, the time of timelines; negative and non-finite values become zero.
+    /// Rounds to nanoseconds. Negative and non-finite values become zero.
     pub fn to_nanos(self) -> Nanos {
         Nanos((self.0 * 1e9 + 0.5) as u64)
     }
 }
 
-/// A point or span of time inside schedules and timelines, in whole nanoseconds.
+/// A time or duration in schedules and timelines, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// No time at all.
+    /// Zero nanoseconds.
     pub const ZERO: Self = Self(0);
 
-    /// From whole nanoseconds.
+    /// Converts from nanoseconds.
     pub const fn new(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// In whole nanoseconds.
+    /// Returns the value in nanoseconds.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// In seconds.
+    /// Returns the value in seconds.
     pub fn secs(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// The difference, or zero where it would be negative.
+    /// Returns the difference, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
-/// Sums end at the largest value, 584 years; planners reject what takes months.
+/// Saturates at 584 years. Planners reject plans that take months.
 impl Add for Nanos {
     type Output = Self;
     fn add(self, other: Self) -> Self {
@@ -109,42 +109,42 @@ impl Sum for Nanos {
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// No bytes.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
-    /// From a count of bytes.
+    /// Converts from bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// From gibibytes (2^30 bytes).
+    /// Converts from gibibytes (2^30 bytes).
     pub fn from_gib(gib: f64) -> Self {
         Self((gib * 1_073_741_824.0) as u64)
     }
 
-    /// From a formula's result; negative and non-finite values become zero.
+    /// Converts a formula result. Negative and non-finite values become zero.
     pub fn from_f64(bytes: f64) -> Self {
         Self((bytes + 0.5) as u64)
     }
 
-    /// As a count of bytes.
+    /// Returns the value in bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// In gibibytes (2^30 bytes).
+    /// Returns the value in gibibytes (2^30 bytes).
     pub fn gib(self) -> f64 {
         self.0 as f64 / 1_073_741_824.0
     }
 
-    /// The difference, or zero where it would be negative.
+    /// Returns the difference, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
-/// Sums end at the largest value, which fits no device.
+/// Saturates at a value that no device can hold.
 impl Add for Bytes {
     type Output = Self;
     fn add(self, other: Self) -> Self {
@@ -164,60 +164,60 @@ impl Sum for Bytes {
     }
 }
 
-/// A number of floating-point operations; a multiply-add counts as two.
+/// A number of floating-point operations. A multiply-add counts as two.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Flops(f64);
 
 impl Flops {
-    /// No operations.
+    /// Zero operations.
     pub const ZERO: Self = Self(0.0);
 
-    /// From a count of operations.
+    /// Converts from an operation count.
     pub const fn new(flops: f64) -> Self {
         Self(flops)
     }
 
-    /// As a count of operations.
+    /// Returns the operation count.
     pub const fn get(self) -> f64 {
         self.0
     }
 }
 
-/// A rate of computation.
+/// A compute rate.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FlopsPerSecond(f64);
 
 impl FlopsPerSecond {
-    /// From TFLOP/s (10^12 per second).
+    /// Converts from TFLOP/s (10^12 per second).
     pub fn from_tera(tera: f64) -> Self {
         Self(tera * 1e12)
     }
 
-    /// In operations per second.
+    /// Returns operations per second.
     pub const fn get(self) -> f64 {
         self.0
     }
 }
 
-/// A rate of data, in bytes per second and one direction.
+/// A data rate per direction.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BytesPerSecond(f64);
 
 impl BytesPerSecond {
-    /// From GB/s (10^9 bytes per second).
+    /// Converts from GB/s (10^9 bytes per second).
     pub fn from_giga(giga: f64) -> Self {
         Self(giga * 1e9)
     }
 
-    /// In bytes per second.
+    /// Returns bytes per second.
     pub const fn get(self) -> f64 {
         self.0
     }
 
-    /// The time that `bytes` take at this rate.
+    /// Returns the transfer time for `bytes`.
     pub fn time_for(self, bytes: f64) -> Seconds {
         Seconds(bytes / self.0)
     }

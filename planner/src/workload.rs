@@ -1,29 +1,34 @@
-//! What is trained on: where samples come from and how a global batch is put together.
+//! Training data: sample sources, and how samples form a global batch.
 
 pub mod batch;
-pub mod contents;
+mod batch_summary;
 pub mod distribution;
+mod input_shape;
+pub mod microbatch;
 pub mod packing;
 pub mod phases;
+pub mod preprocessed;
+pub mod preprocessing;
 pub mod presets;
 pub mod sequence;
-pub mod shaped;
 pub mod source;
 
-pub use batch::{GlobalBatch, Sampler};
-pub use contents::MicrobatchContents;
+pub use batch::GlobalBatch;
+pub use batch_summary::BatchSummary;
 pub use distribution::{Distribution, RealDistribution};
+pub use input_shape::InputShape;
+pub use microbatch::MicrobatchContents;
 pub use packing::{PackedBatch, PackingRule};
 pub use phases::PhasePoint;
+pub use preprocessed::{Modality, Shaped, ShapedItems};
 pub use sequence::Sequence;
-pub use shaped::{Modality, Shaped, ShapedItems};
 pub use source::{MixturePart, SampleSource};
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
 
-/// Longest clip of video that a sample may hold, in seconds.
+/// Maximum video clip duration per sample, in seconds.
 pub const LONGEST_VIDEO_S: f64 = 3600.0;
 
 /// The workload of a scenario.
@@ -31,25 +36,26 @@ pub const LONGEST_VIDEO_S: f64 = 3600.0;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Where samples come from.
+    /// Sample source.
     pub samples: SampleSource,
-    /// Samples of one global batch, over all data-parallel replicas.
+    /// Samples per global batch, total for all data-parallel replicas.
     pub global_batch: u32,
-    /// Longest sequence of the backbone, in tokens, images and sound included; what is longer is cut at the end.
+    /// Maximum backbone sequence length in tokens, including images and sound. Longer sequences are
+    /// truncated at the end.
     pub context_length: u32,
-    /// How samples become sequences.
+    /// Sequence packing method.
     pub packing: Packing,
-    /// Most samples that are packed into one sequence; absent: as many as fit.
+    /// Maximum samples per packed sequence. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_samples: Option<u32>,
-    /// Longest video of one sequence, in seconds: longer clips are cut, and no more are packed together; absent: no
-    /// limit.
+    /// Maximum video per sequence, in seconds. Longer clips are truncated, and packing respects the
+    /// limit. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_video_s: Option<f64>,
 }
 
 impl Workload {
-    /// How samples become sequences, with every limit.
+    /// Returns the packing method and all limits.
     pub fn packing_rule(&self) -> PackingRule {
         PackingRule {
             packing: self.packing,
@@ -60,21 +66,21 @@ impl Workload {
     }
 }
 
-/// How samples become the sequences of microbatches.
+/// Method for building microbatch sequences from samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Packing {
-    /// Samples are joined first-fit into sequences of at most the context length; attention stays inside
-    /// each sample.
+    /// First-fit packing into sequences up to the context length. Attention is limited to each
+    /// sample.
     Packed,
-    /// One sample is one sequence of its own length.
+    /// A sample forms a sequence, at its own length.
     Single,
-    /// One sample is one sequence, padded to the context length.
+    /// A sample forms a sequence, padded to the context length.
     Padded,
 }
 
-/// What one training sample costs.
+/// Size of a training sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SampleShape {
@@ -82,19 +88,22 @@ pub struct SampleShape {
     pub text_tokens: u32,
     /// Images.
     pub images: u32,
-    /// Clips of sound.
+    /// Audio clips.
     #[serde(default)]
     pub audio_clips: u32,
-    /// Duration of its clip of video, in milliseconds; 0 without one. A sample holds one clip at most.
+    /// Video clip duration in milliseconds, 0 for no video. A sample contains at most one video
+    /// clip.
     #[serde(default)]
     pub video_ms: u32,
-    /// How long its images (or clips) are, where the data say so; absent: as long as the model's own.
+    /// Item lengths for images or clips if the dataset specifies them. Default: the model's item
+    /// length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaped: Option<Shaped>,
 }
 
 impl SampleShape {
-    /// What the sample is to a model: where sound is all that a model reads beside text, images count clips of sound.
+    /// Returns the sample from the model's perspective: if the model supports only sound besides
+    /// text, images become audio clips.
     #[must_use]
     pub fn as_read_by(self, model: &Model) -> Self {
         if model.images().is_none() && model.sound().is_some() {
@@ -103,12 +112,12 @@ impl SampleShape {
         self
     }
 
-    /// Lengths of its items of a modality, where the data say them.
+    /// Returns the item lengths for a modality if the dataset specifies them.
     pub fn shaped_as(self, modality: Modality) -> Option<Shaped> {
         self.shaped.filter(|shaped| shaped.modality == modality)
     }
 
-    /// Tokens in the backbone's sequence before it is cut.
+    /// Returns the backbone sequence length in tokens before truncation.
     pub fn backbone_tokens(self, model: &Model) -> u32 {
         let of = |modality: Modality, count: u32, each: u32| match self.shaped_as(modality) {
             Some(shaped) if each > 0 => shaped.backbone_tokens,
@@ -120,13 +129,13 @@ impl SampleShape {
     }
 }
 
-/// Seconds of video in whole milliseconds, at most [`LONGEST_VIDEO_S`].
+/// Converts video seconds to whole milliseconds, at most [`LONGEST_VIDEO_S`].
 pub(crate) fn video_ms(seconds: f64) -> u32 {
     (seconds.clamp(0.0, LONGEST_VIDEO_S) * 1000.0).round() as u32
 }
 
 impl Dataset {
-    /// Lengths of items, where media were read by a rule.
+    /// Returns the item lengths if a preprocessing rule was applied to the media.
     pub const fn shaped(&self) -> Option<&ShapedItems> {
         match self {
             Self::Rows { shaped, .. } => shaped.as_ref(),
@@ -135,26 +144,27 @@ impl Dataset {
     }
 }
 
-/// A dataset as the planner needs it: rows, or a histogram of token counts.
+/// A dataset in planner format: rows, or a token histogram.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Dataset {
-    /// One entry per sample.
+    /// Table rows: an entry per sample.
     Rows {
-        /// Text tokens of each sample.
+        /// Text tokens per sample.
         text_tokens: Vec<u32>,
-        /// Images of each sample; empty where the file has none. Where media were read by a rule, items of the encoder, b(d).
+        /// Images per sample. Empty if the file contains none. For preprocessed media: encoder
+        /// items, b(d).
         images: Vec<u32>,
-        /// Lengths of the items where media were read by a rule; absent: as long as the model's own.
+        /// Item lengths for preprocessed media. Default: the model's item length.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shaped: Option<ShapedItems>,
     },
-    /// Counts of samples by text tokens.
+    /// Histogram on text tokens.
     Histogram {
-        /// Edges of the bins, one more than counts; equal neighbours are a point mass.
+        /// Bin edges; length is `counts.len() + 1`. Equal neighbours define a point mass.
         edges: Vec<f64>,
-        /// Samples in each bin.
+        /// Samples per bin.
         counts: Vec<f64>,
     },
 }

@@ -1,4 +1,4 @@
-//! PipeWeaver's techniques one after the other, and how its plans stand to the baselines.
+//! PipeWeaver ablation, and comparison to the baselines.
 
 use planner::engine::plan;
 use planner::observer::Unobserved;
@@ -22,8 +22,8 @@ fn time(plans: &[(PlannerKind, Planned)], planner: PlannerKind) -> f64 {
     plans.iter().find(|(kind, _)| *kind == planner).unwrap().1.metrics.iteration_s
 }
 
-/// The order of table 5 of the paper: each technique added is faster than what was before it. Its sizes depend on data
-/// that nobody has, so they are printed, not held.
+/// Order of PipeWeaver Table 5: each added technique reduces the time. The magnitude depends on
+/// unpublished data, so the test prints it but does not check it.
 #[test]
 fn every_technique_added_is_faster() {
     use PlannerKind::{
@@ -38,8 +38,8 @@ fn every_technique_added_is_faster() {
     }
 }
 
-/// Two encoders, text and diffusion, and a plain language model: whatever has modules is cut by them, and every plan
-/// passed the checker on the way here.
+/// Two encoders, text and diffusion, and a plain language model. Models with several modules are
+/// partitioned by module. `plan` validates each plan.
 #[test]
 fn pipeweaver_plans_every_kind_of_model() {
     for (preset, tensor, pipeline) in [("omni-7b", 4, 2), ("t2v-s", 4, 4), ("llama-2-7b", 4, 2), ("vlm-m", 8, 4)] {
@@ -68,13 +68,13 @@ fn pipeweaver_plans_every_kind_of_model() {
     }
 }
 
-/// Documents of many lengths.
+/// Documents that have varied lengths.
 fn text_only() -> planner::workload::SampleSource {
     let long = planner::workload::presets::samples().into_iter().find(|preset| preset.id == "long-documents");
     long.unwrap().source
 }
 
-/// What a baseline has nothing to do with, it says.
+/// A baseline that does not apply to a model reports it.
 #[test]
 fn optimus_says_where_it_does_not_apply() {
     let mut scenario = parse(include_str!("../../examples/llama-2-7b-long-documents.json")).unwrap();

@@ -1,8 +1,9 @@
-//! Every kind of schedule, at every small size: complete, sound, without deadlock, and as good as its closed form.
+//! Checks all schedule kinds for all small sizes: complete, valid, free of deadlocks, consistent
+//! with the closed form.
 
 use planner::check::check_run;
-use planner::compare::lower_bound;
 use planner::cost::{PipelineCosts, UniformTimes};
+use planner::lower_bound::lower_bound;
 use planner::random::Random;
 use planner::schedule::{ActionKind, ChunksRule, Schedule, ScheduleError, ScheduleKind, Shape, StageTimes};
 use planner::simulate::{Execution, execute, peak_memory};
@@ -23,7 +24,7 @@ fn uniform(kind: ScheduleKind, shape: Shape, [forward, input, weight, send]: [u6
     PipelineCosts::uniform_over(kind.flows(shape.ranks, shape.chunks, shape.microbatches), times)
 }
 
-/// Runs a schedule and lets the judge see it.
+/// Simulates and validates a schedule.
 fn judged(kind: ScheduleKind, schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Execution {
     let execution = execute(schedule, costs).unwrap_or_else(|deadlock| panic!("{}: {deadlock}", kind.id()));
     check_run(schedule, &execution, costs, limit).unwrap_or_else(|violation| panic!("{}: {violation}", kind.id()));
@@ -31,13 +32,13 @@ fn judged(kind: ScheduleKind, schedule: &Schedule, costs: &PipelineCosts, limit:
     execution
 }
 
-/// Longest time from the first to the last action of a rank.
+/// Maximum span on any rank (start of the first action to end of the last action).
 fn longest_span(execution: &Execution) -> u64 {
     let ranks = 0..execution.start.len();
     ranks.map(|rank| (execution.rank_end(rank) - execution.start[rank][0]).get()).max().unwrap_or(0)
 }
 
-/// The longest span of a rank, less the work of the rank that has the least.
+/// Maximum span minus minimum work per rank.
 fn bubble(execution: &Execution) -> u64 {
     let work = execution
         .start
@@ -47,7 +48,7 @@ fn bubble(execution: &Execution) -> u64 {
     longest_span(execution) - work.min().unwrap_or(0)
 }
 
-/// What a kind says to a size that it has no schedule for.
+/// Returns the error for sizes that the kind does not support.
 fn refusal(kind: ScheduleKind, p: usize, m: usize) -> Option<ScheduleError> {
     match kind {
         ScheduleKind::DualPipe if p % 2 == 1 => Some(ScheduleError::OddRanks { kind, ranks: p }),
@@ -59,7 +60,7 @@ fn refusal(kind: ScheduleKind, p: usize, m: usize) -> Option<ScheduleError> {
     }
 }
 
-/// p 1 to 8 and m 1 to 24, with and without communication: every kind runs, or says why there is none.
+/// p from 1 to 8, m from 1 to 24, with and without communication: all kinds run or report an error.
 #[test]
 fn every_small_size_runs_or_is_refused() {
     for kind in ScheduleKind::ALL {
@@ -77,8 +78,8 @@ fn every_small_size_runs_or_is_refused() {
     }
 }
 
-/// Bubble and memory of every kind against its formulas, for several shapes and times: equal, but that V-Half and V-Min
-/// may be off by one action, and ZB-H2 may be better.
+/// Compares bubble and memory to the formulas for several shapes and times. Exceptions: V-Half and
+/// V-Min can differ by an action, and ZB-H2 can be better.
 #[test]
 fn closed_forms_hold() {
     let (mut bubbles, mut peaks) = (0, 0);
@@ -123,8 +124,9 @@ fn closed_forms_hold() {
     assert!(bubbles > 200 && peaks > 300, "{bubbles} {peaks}");
 }
 
-/// With F = I = W the zero bubble kinds leave, of 1F1B's bubble b on the same model, b/3 (ZB1P), 0 (ZB-H2, ZBV), b/2
-/// (V-Half), 2b/3 (V-Min) at 1, 2, 1, about 1/2 and about 1/3 of its memory. p = 12: stages of one time unit of 6, chunks of 3.
+/// F = I = W. Relative to the 1F1B bubble b for the same model, the zero-bubble kinds leave b/3
+/// (ZB1P), 0 (ZB-H2, ZBV), b/2 (V-Half) and 2b/3 (V-Min) at 1, 2, 1, about 1/2 and about 1/3 of its
+/// memory. p = 12: a stage takes 6 per action, a chunk 3.
 #[test]
 fn the_published_trade_of_bubble_for_memory_is_met() {
     let (p, m) = (12, 48);
@@ -144,12 +146,12 @@ fn the_published_trade_of_bubble_for_memory_is_met() {
     assert_eq!(measured(ScheduleKind::ZbH2), (0, 2.0 * memory));
     assert_eq!(measured(ScheduleKind::Zbv), (0, memory));
     assert_eq!(measured(ScheduleKind::VHalf), (b / 2, memory / 2.0 + 1.0));
-    // Three divides p: the pattern is two slots longer, one of which stays.
+    // If 3 divides p, the pattern is two slots longer, and one slot remains in the bubble.
     assert_eq!(measured(ScheduleKind::VMin), (2 * b / 3 + 3, memory / 3.0 + 1.0));
 }
 
 proptest! {
-    /// Uneven times and activations on every stage and microbatch, under any cap.
+    /// Uneven times and activations per stage and microbatch, under any memory limit.
     #[test]
     fn every_kind_is_sound_with_uneven_times(
         p in 1_usize..7, v in 1_usize..4, m in 1_usize..16, seed in any::<u32>(), cap in 30_u64..300, gain in 600_000_u64..1_000_001,
@@ -211,7 +213,7 @@ fn what_a_kind_cannot_be_is_said_in_one_sentence() {
     }
 }
 
-/// A schedule splits backwards, or overlaps actions, where its kind says so.
+/// A schedule splits backwards or overlaps actions only if its kind declares it.
 #[test]
 fn kinds_are_what_they_say() {
     for kind in ScheduleKind::ALL {

@@ -1,4 +1,4 @@
-//! Every ready set-up of a paper is planned, by every planner that it asks.
+//! Plans all example configurations from a paper, using all planners that they request.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use planner::outcome::{Answer, Outcome};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 
-/// Clusters with more devices are planned without search: their plans take as long as the others together.
+/// Larger clusters are planned without search, to limit the test time.
 const LARGE: u32 = 1000;
 
-/// The set-ups of PipeWeaver whose number of devices is asked for, planned on their first batch.
+/// Plans the PipeWeaver configurations that have a matching device count, on the first batch.
 fn outcomes(wanted: impl Fn(u32) -> bool) -> Vec<(String, Outcome)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pipeweaver");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -33,8 +33,8 @@ fn outcomes(wanted: impl Fn(u32) -> bool) -> Vec<(String, Outcome)> {
     outcomes
 }
 
-/// Every planner that is asked has a plan, which passed the checker on the way here, and PipeWeaver whole is never slower
-/// than the static plans of Megatron-LM: the least that the paper says of it.
+/// All requested planners return a plan, which `plan` validates. Full PipeWeaver is never slower
+/// than the static Megatron-LM plans, a minimum requirement from the paper.
 fn hold(outcomes: &[(String, Outcome)]) {
     for (name, outcome) in outcomes {
         let time = |wanted: PlannerKind| {

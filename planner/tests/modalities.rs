@@ -1,4 +1,5 @@
-//! Models that read sound and make video walk the whole road, and what they cannot read is refused at its field.
+//! End-to-end tests for models that read sound and generate video. Unsupported inputs cause an
+//! error at the field.
 
 use planner::engine::{Unobserved, plan};
 use planner::outcome::{Answer, Planned, Planning};
@@ -11,7 +12,7 @@ fn constant(value: u32) -> Value {
     json!({ "kind": "constant", "value": value })
 }
 
-/// A model on 16 H800, with 32 samples of these figures beside 200 text tokens.
+/// A model on 16 H800, 32 samples: the given figures plus 200 text tokens.
 fn scenario(model: &str, figures: &Value) -> Value {
     let mut drawn = json!({ "kind": "drawn", "text_tokens": constant(200), "images": constant(0) });
     for (name, figure) in figures.as_object().unwrap() {
@@ -68,7 +69,7 @@ fn published_combinations_are_planned_on_the_synthetic_mixes() {
     }
 }
 
-/// What is put into a sample makes the step longer, and only that does.
+/// Adding an item to the samples increases the step time, and nothing else does.
 #[test]
 fn every_modality_costs_time() {
     let seconds = |model: &str, figures: Value| best(&planned(&scenario(model, &figures))).metrics.iteration_s;
@@ -89,7 +90,7 @@ fn text_may_come_with_the_items() {
         &json!({ "text_tokens": constant(0), "images": constant(3), "text_per_item": { "kind": "constant", "value": 16.5 } }),
     );
     let planning = planned(&question);
-    // 3 images of 169 tokens and, to the nearest, 49.5 of text: 557 in each of 32 samples.
+    // 3 images with 169 tokens and 49.5 text tokens, rounded: 557 tokens in each of 32 samples.
     assert_eq!(planning.outcome.batches[0].tokens, 32 * 557);
 }
 
@@ -158,7 +159,7 @@ fn modules_stand_in_the_order_in_which_a_sample_flows() {
     assert!(refused(join([&omni[2..], &omni[..2]])).contains("behind encoders"));
     assert!(refused(join([&t2v[1..], &t2v[..1]])).contains("/model/modules/0/video a generator of video is the last"));
     assert!(refused(join([&modules("vlm-s"), &dit])).contains("images are either read"));
-    // Encoders, a backbone and a generator of video behind it.
+    // Encoders, a backbone, and a video generator after it.
     let mut question = scenario("llama-2-7b", &json!({ "images": constant(2), "audio_clips": constant(1) }));
     question["model"] = json!({ "name": "Any to any", "modules": join([&omni, &t2v[1..]]) });
     question["workload"]["samples"]["video_s"] = json!({ "kind": "constant", "value": 4.0 });
@@ -194,7 +195,7 @@ fn phases_are_refused_where_they_make_no_sense() {
     }
 }
 
-/// Fields that say what was meant before them do not make another question.
+/// New fields at their default values do not change the scenario identifier.
 #[test]
 fn new_fields_at_their_defaults_are_not_written() {
     let plain = checked(&scenario("vlm-s", &json!({}))).unwrap();
@@ -209,8 +210,9 @@ fn new_fields_at_their_defaults_are_not_written() {
     }
 }
 
-/// A quarter of the samples has images, and eight replicas get two samples each: with a generator alone some replicas have nothing to
-/// run. Layouts without such replicas are planned, or the answer says why there is none.
+/// Only a quarter of the samples contain images, and eight replicas get two samples each: if the
+/// model is a generator only, some replicas have no work. The planner selects layouts without such
+/// replicas, or reports the reason for infeasibility.
 #[test]
 fn replicas_without_an_item_are_no_layout_of_pipeweaver() {
     let model = "dit-xl-2";

@@ -1,4 +1,4 @@
-//! Every kind of module and every training setting walks the whole road, and does what it is for.
+//! End-to-end tests for all module types and training settings, including the intended effect.
 
 use planner::engine::{Unobserved, plan};
 use planner::outcome::{Answer, Planned};
@@ -129,7 +129,7 @@ fn settings_that_cannot_be_are_named_at_their_field() {
     assert!(refused("llama-2-7b", "h100", json!({ "activation_offload": 1.5 })).contains("activation_offload"));
 }
 
-/// Replicas with equal microbatches are simulated once: 128 of them cost little more than one.
+/// The engine simulates replicas that have equal microbatches only once, so 128 replicas are cheap.
 #[test]
 fn sixteen_thousand_devices_are_planned() {
     let mut scenario = scenario("vlm-xl", "h100", 4);

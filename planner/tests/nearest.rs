@@ -1,4 +1,4 @@
-//! Memory of scenarios in which nothing fits.
+//! Memory reports for scenarios without feasible layout.
 
 use planner::engine::{Unobserved, plan};
 use planner::outcome::{Answer, NearestMiss, Outcome, Planned, Search};
@@ -6,7 +6,7 @@ use planner::scenario::validate::NoDatasets;
 use planner::scenario::{ValidScenario, parse};
 use serde_json::{Value, json};
 
-/// Llama-3 70B on two nodes of eight devices with so much memory.
+/// Plans Llama-3 70B on two nodes with eight devices, at the given device memory.
 fn outcome(memory_gib: f64, layout: &Value, planners: &[&str]) -> Outcome {
     let question = json!({
         "schema": "scenario/1",
@@ -42,7 +42,8 @@ fn planned(outcome: &Outcome) -> &Planned {
     }
 }
 
-/// With a memory in which the same layout fits, the judge finds the same peak on every rank, term by term.
+/// With enough memory for the same layout, the evaluation reports the same peak on all ranks, term
+/// by term.
 #[test]
 fn the_nearest_miss_needs_what_a_roomier_device_holds() {
     for planner in ["gpipe", "1f1b", "interleaved"] {
@@ -63,7 +64,8 @@ fn the_nearest_miss_needs_what_a_roomier_device_holds() {
     }
 }
 
-/// A schedule made to measure gets no more memory than it needs to run, so it needs no more than with memory to spare.
+/// A schedule generated for a memory limit gets only the minimum memory in the report, so the need
+/// cannot exceed the peak under ample memory.
 #[test]
 fn schedules_that_adapt_to_memory_get_as_much_as_they_need() {
     let layout = json!({ "tensor": 8, "pipeline": 2, "chunks": 1, "microbatch": 1 });
@@ -73,8 +75,9 @@ fn schedules_that_adapt_to_memory_get_as_much_as_they_need() {
     assert!(miss.needs_gib > 76.0 && miss.needs_gib <= planned(&large).metrics.peak_memory_gib, "{}", miss.needs_gib);
 }
 
-/// 70,553,706,496 parameters on 16 devices, DP 1: bf16 weights, fp32 gradients, 12 bytes of optimizer state; each of two stages has
-/// half the layers and one of two equal embeddings.
+/// 70,553,706,496 parameters on 16 devices, DP 1: bf16 weights, fp32 gradients, 12 bytes of
+/// optimizer state. Each of two stages contains half the layers plus an embedding; both embeddings
+/// are equal.
 #[test]
 fn the_terms_of_the_state_are_those_of_the_parameters() {
     let answer = outcome(80.0, &json!({ "tensor": 8, "pipeline": 2, "microbatch": 1 }), &["1f1b"]);
@@ -87,12 +90,12 @@ fn the_terms_of_the_state_are_those_of_the_parameters() {
         }
         assert!((memory.reserve_gib - 4.0).abs() < 1e-12);
     }
-    // 1F1B holds two microbatches on the first of two ranks and one on the last.
+    // 1F1B stores two microbatches on rank 0, a single microbatch on rank 1.
     assert_eq!(miss.ranks.iter().map(|need| need.memory.in_flight).collect::<Vec<_>>(), [2, 1]);
     assert!(miss.ranks[0].memory.activations_gib > 1.5 * miss.ranks[1].memory.activations_gib);
 }
 
-/// The needs of larger microbatches are larger: model state alone would be the same for all.
+/// Larger microbatches need more memory. Model states alone would be the same for all.
 #[test]
 fn nearest_misses_count_activations() {
     let answer = outcome(80.0, &json!({}), &["1f1b", "wait_free_cyclic"]);
@@ -117,7 +120,7 @@ fn nearest_misses_count_activations() {
     }
 }
 
-/// A plan has no nearest miss, and its JSON is what it was before there were any.
+/// A plan contains no infeasibility report, and its JSON format is unchanged.
 #[test]
 fn plans_carry_no_nearest_miss() {
     let text = serde_json::to_string(&outcome(2000.0, &json!({ "tensor": 8, "pipeline": 2 }), &["1f1b"])).unwrap();

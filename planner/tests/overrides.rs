@@ -1,4 +1,4 @@
-//! Times that the user gives, from the scenario to the plan.
+//! User-supplied times, from the scenario to the plan.
 
 use planner::engine::{Unobserved, plan};
 use planner::outcome::Answer;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const EXAMPLE: &str = include_str!("../../examples/llama-2-7b-long-documents.json");
 const IMAGES: &str = include_str!("../../examples/vlm-s-image-heavy.json");
 
-/// An example with overrides.
+/// Returns an example with overrides.
 fn with(example: &str, overrides: Value) -> Result<ValidScenario, Vec<FieldError>> {
     let mut value: Value = serde_json::from_str(example).unwrap();
     value["training"]["overrides"] = overrides;
@@ -101,7 +101,7 @@ fn other_wrong_fields_do_not_disturb_the_trial_of_formulas() {
     assert_eq!(errors[0].pointer, "/model/modules");
 }
 
-/// The example with overrides in one layout, by some planners.
+/// Plans the example with overrides in a fixed layout.
 fn answers(overrides: Value, planners: &[PlannerKind]) -> Vec<Answer> {
     let mut scenario = with(EXAMPLE, overrides).unwrap().scenario().clone();
     scenario.planners = planners.to_vec();
@@ -112,7 +112,7 @@ fn answers(overrides: Value, planners: &[PlannerKind]) -> Vec<Answer> {
     planning.outcome.results.into_iter().map(|result| result.answer).collect()
 }
 
-/// One iteration under 1F1B, in seconds.
+/// Iteration time under 1F1B in seconds.
 fn iteration(overrides: Value) -> f64 {
     match &answers(overrides, &[PlannerKind::OneFOneB])[..] {
         [Answer::Planned(planned)] => planned.metrics.iteration_s,
@@ -120,14 +120,15 @@ fn iteration(overrides: Value) -> f64 {
     }
 }
 
-/// Layers are nearly all of an iteration; embedding, output head, loss, sends and the optimizer are the rest.
+/// Layers dominate the iteration. The remaining parts are embedding, output head, loss, sends and
+/// optimizer.
 #[test]
 fn layers_that_take_twice_as_long_double_the_iteration() {
     let ratio = iteration(json!([{ "operator": "layer", "scale": 2 }])) / iteration(json!([]));
     assert!(ratio > 1.85 && ratio < 2.0, "{ratio}");
 }
 
-/// A scenario that says silly things is answered all the same.
+/// Extreme values still return a result.
 #[test]
 fn layers_without_time_and_layers_without_end_are_answered() {
     let short = iteration(json!([{ "operator": "layer", "formula_us": "0" }]));

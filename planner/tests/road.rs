@@ -1,4 +1,4 @@
-//! The whole road, from scenario JSON to judged plans, on the shipped examples.
+//! End-to-end tests from scenario JSON to evaluated plans, on the included examples.
 
 use planner::engine::{Cancelled, PlanError, Unobserved, plan};
 use planner::outcome::{Answer, Planned, Planning};
@@ -28,7 +28,8 @@ fn every_example_is_planned_by_every_planner_within_its_bounds() {
     for (name, json) in EXAMPLES {
         let planning = plan(&valid(json), &mut Unobserved).unwrap();
         for result in &planning.outcome.results {
-            // GPipe keeps all 64 activations of GPT-3 175B, which is what the example shows.
+            // GPipe stores all 64 activations of GPT-3 175B; the example demonstrates the
+            // infeasibility.
             if (name, result.planner) == ("gpt-3-175b-uniform", PlannerKind::Gpipe) {
                 assert!(matches!(result.answer, Answer::Infeasible { .. }));
                 continue;
@@ -107,14 +108,15 @@ fn cancellation_is_heard() {
     assert_eq!(plan(&valid(EXAMPLES[1].1), &mut Impatient), Err(PlanError::Cancelled(Cancelled)));
 }
 
-/// An example with some fields changed, planned.
+/// Plans an example after changing some fields.
 fn planned_with(example: usize, change: impl FnOnce(&mut planner::scenario::Scenario)) -> Planning {
     let mut scenario = parse(EXAMPLES[example].1).unwrap();
     change(&mut scenario);
     plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap()
 }
 
-/// PP 8 on one node of 8 leaves TP 1 only; PP 2 on three nodes leaves the TPs whose product with it divides 24.
+/// PP 8 on a node with 8 devices permits only TP 1. PP 2 on three nodes permits TP values for which
+/// TP x PP divides 24.
 #[test]
 fn a_fixed_degree_leaves_only_what_divides_the_devices() {
     for (nodes, pipeline) in [(1, 8), (3, 2), (3, 3)] {
@@ -156,7 +158,7 @@ fn the_binding_constraint_is_that_of_the_layouts_that_came_furthest() {
     assert!(binding.starts_with("rank 3 needs ") && binding.contains("; 12.0 GiB available (TP 4 · PP 4"), "{binding}");
 }
 
-/// Sums beyond the range of nanoseconds or bytes are rejections, not wrapped numbers.
+/// Sums that overflow nanoseconds or bytes are reported as infeasible; they do not wrap around.
 #[test]
 fn absurd_sizes_are_answers() {
     let planning = planned_with(1, |scenario| {

@@ -1,4 +1,4 @@
-//! What scenarios are, what they are not, and who they are.
+//! Tests for scenario parsing, validation and identifiers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const EXAMPLE: &str = include_str!("../../examples/llama-2-7b-long-documents.json");
 
-/// The example with some places changed.
+/// Returns the example after replacing values at the given pointers.
 fn changed(changes: &[(&str, Value)]) -> Result<ValidScenario, Vec<FieldError>> {
     let mut value: Value = serde_json::from_str(EXAMPLE).unwrap();
     for (pointer, new) in changes {
@@ -19,8 +19,9 @@ fn changed(changes: &[(&str, Value)]) -> Result<ValidScenario, Vec<FieldError>> 
     parse(&value.to_string()).and_then(|scenario| ValidScenario::new(scenario, &NoDatasets))
 }
 
-/// Frozen: links to stored scenarios must open for ever, so no change of the engine, and no new calibration of a
-/// preset, may change their identifiers. These are the examples as version 0.1 stored them, presets filled in.
+/// Frozen: links to stored scenarios must remain valid forever, so identifiers must not change with
+/// the engine or with new preset calibrations. The files are the version 0.1 examples with expanded
+/// presets.
 #[test]
 fn identifiers_of_stored_scenarios_never_change() {
     let identifiers = [
@@ -92,7 +93,8 @@ fn every_wrong_field_is_named_with_what_would_be_right() {
         ("/search", json!({ "sub_microbatch": 0 }), "/search/sub_microbatch", "out of range: 1 to"),
         ("/seed", json!(-1), "/seed", "-1 is not a whole number from 0 to 4,294,967,295"),
         ("/layout/pipeline", json!(2.5), "/layout/pipeline", "2.5 is not a whole number"),
-        // Distributions and sources choose a kind; the wrong number in them is named all the same.
+        // In distributions and sources, which are tagged by `kind`, the error still names the
+        // invalid number.
         (
             "/workload/samples/text_tokens",
             json!({ "kind": "uniform", "min": 16, "max": -4 }),
@@ -115,7 +117,7 @@ fn every_wrong_field_is_named_with_what_would_be_right() {
     }
 }
 
-/// A text model reads no images, so its samples need not say how many they have.
+/// A text model reads no images, so its samples need no image distribution.
 #[test]
 fn samples_without_images_have_none() {
     let text = json!({ "kind": "uniform", "min": 16, "max": 4096 });
@@ -132,7 +134,7 @@ fn all_wrong_fields_are_named_at_once() {
     assert_eq!(errors.unwrap_err().len(), 3);
 }
 
-/// A wrong value has one message, at its own field: others depend on it.
+/// An invalid value causes a single error, at its own field, even if other fields depend on it.
 #[test]
 fn a_wrong_field_has_one_message() {
     let only = |changes: &[(&str, Value)], at: &str, says: &str| {
@@ -157,11 +159,11 @@ fn a_wrong_field_has_one_message() {
         "/iterations",
         "2000 is out of range: 1 to 1000",
     );
-    // The degrees stay as they are: there are no devices that they would have to divide.
+    // The degrees cause no error, because the device count is invalid.
     only(&[("/cluster/nodes", json!(0))], "/cluster/nodes", "0 is out of range: 1 to 4096");
 }
 
-/// 95 heads are no error of the 96 key-value heads, nor of the TP degree that divides neither.
+/// 95 heads must not cause errors for the 96 key-value heads or for the TP degree.
 #[test]
 fn wrong_heads_mark_one_field() {
     let mut gpt: Value = serde_json::from_str(include_str!("stored/gpt-3-175b-uniform.json")).unwrap();
@@ -198,7 +200,7 @@ fn distributions_must_make_sense() {
     assert_eq!(changed(&[("/workload/samples", missing)]).unwrap_err()[0].pointer, "/workload/samples/id");
 }
 
-/// The one dataset that there is.
+/// Provides a single dataset.
 struct Only(Dataset);
 
 impl Datasets for Only {
@@ -207,7 +209,8 @@ impl Datasets for Only {
     }
 }
 
-/// A clip of sound has 750 tokens, so samples with one need a longer context; samples of text alone do not.
+/// An audio clip has 750 tokens, so samples that contain a clip need a longer context. Text-only
+/// samples do not.
 #[test]
 fn text_alone_needs_no_room_for_an_item() {
     let mut value: Value = serde_json::from_str(EXAMPLE).unwrap();
@@ -224,7 +227,7 @@ fn text_alone_needs_no_room_for_an_item() {
     assert!(errors[0].detail.contains("one image of 750 tokens"), "{errors:?}");
 }
 
-/// Every fraction must come back from its text bit for bit.
+/// All fractions must round-trip through text bit by bit.
 #[test]
 fn a_stored_scenario_keeps_its_identifier() {
     for step in 0..1000 {
@@ -240,7 +243,7 @@ fn what_would_fill_the_memory_is_refused() {
     assert!(errors[0].pointer == "/iterations" && errors[0].detail.contains("at most 4 iterations"), "{errors:?}");
 }
 
-/// The limits on spans are for mistakes and attacks: no shipped scenario comes near them.
+/// The span limits protect against mistakes and attacks. All included scenarios are far below them.
 #[test]
 fn no_shipped_scenario_has_too_many_spans() {
     let mut scenarios = 0;
@@ -253,7 +256,7 @@ fn no_shipped_scenario_has_too_many_spans() {
                 continue;
             }
             let Ok(mut scenario) = parse(&std::fs::read_to_string(&path).unwrap_or_default()) else { continue };
-            // Ten times as many iterations are still within the limits.
+            // Ten times the iterations still respect the limits.
             scenario.iterations = scenario.iterations.saturating_mul(10).min(1000);
             let errors = ValidScenario::new(scenario, &NoDatasets).err().unwrap_or_default();
             assert!(errors.iter().all(|error| !error.detail.contains("spans")), "{}: {errors:?}", path.display());

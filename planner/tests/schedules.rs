@@ -1,9 +1,9 @@
-//! Every generated schedule passes the independent checker, whatever the times.
+//! Validates all generated schedules by the independent checker, for arbitrary times.
 
 use planner::check::check_run;
-use planner::compare::lower_bound;
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::export::{torch_csv, torch_csv_of};
+use planner::lower_bound::lower_bound;
 use planner::random::Random;
 use planner::schedule::wait_free_cyclic::{Effort, search};
 use planner::schedule::{Grouping, Schedule, gpipe, interleaved, one_f_one_b};
@@ -11,7 +11,7 @@ use planner::simulate::{StepEnd, assemble, execute};
 use planner::units::{Bytes, Nanos};
 use proptest::prelude::*;
 
-/// Costs of uneven microbatches on uneven stages, drawn from a seed.
+/// Uneven microbatches on uneven stages, drawn from a seed.
 fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> PipelineCosts {
     let unit = Nanos::new(1);
     let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };

@@ -1,4 +1,4 @@
-//! Every ready set-up of DHP is planned, by every planner that it asks.
+//! Plans all DHP example configurations, using all planners that they request.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn outcomes() -> Vec<(String, Outcome)> {
     files.iter().map(outcome).collect()
 }
 
-/// Seconds of an iteration, or why there is none.
+/// Iteration time in seconds, or the infeasibility reason.
 fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
     let result = outcome.results.iter().find(|result| result.planner == wanted).unwrap();
     match &result.answer {
@@ -31,9 +31,10 @@ fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
     }
 }
 
-/// All plans passed the checker on the way here. Only Ulysses may have none: its degree divides the heads of every module, which have
-/// only 4 in common in InternVL, and so it may not hold the longest clips. DHP may lose a little to static groups: it minimises a
-/// fitted cost, and its TP is that of another batch.
+/// `plan` validates all plans. Only Ulysses can be infeasible: its degree must divide the heads of
+/// all modules, and the common divisor is 4 in InternVL, so long clips may not fit. DHP can be
+/// slightly slower than static groups, because it minimizes a fitted cost, and its TP degree comes
+/// from another batch.
 #[test]
 fn every_set_up_of_dhp_is_planned_and_the_long_tails_gain_most() {
     let outcomes = outcomes();

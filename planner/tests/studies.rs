@@ -1,14 +1,14 @@
-//! Studies of the paper's set-ups: the figures 10 and 12 of PipeWeaver (Xue et al., 2025, section 8.2).
+//! Reproduces PipeWeaver Fig. 10 and 12 (Xue et al., 2025, PipeWeaver Sec. 8.2).
 
+use planner::analysis::search_progress::ExploredBy;
+use planner::analysis::{Effort, Subject, search_progress, sub_microbatches};
 use planner::engine::{Unobserved, plan};
 use planner::host::{Alone, Unwatched};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{ValidScenario, parse};
-use planner::study::search_progress::ExploredBy;
-use planner::study::{Effort, Subject, search_progress, sub_microbatches};
 use serde_json::json;
 
-/// Packed image-text sequences on H800 nodes, laid out as in table 4.
+/// Packed image-text sequences on H800 nodes, layout from PipeWeaver Table 4.
 fn scenario(model: &str, nodes: u32, (tensor, pipeline): (u32, u32), batch: u32) -> ValidScenario {
     let text = json!({
         "schema": "scenario/1",
@@ -39,8 +39,9 @@ const fn effort(rollouts: u32) -> Effort<'static> {
     Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &Unwatched }
 }
 
-/// Figure 12: on VLM-L the tree search ends below depth-first and random search after as many rankings. Shown with
-/// `cargo test -p planscope-planner --test studies -- --nocapture`.
+/// PipeWeaver Fig. 12: on VLM-L, tree search finds a shorter schedule than depth-first or random
+/// search after the same number of rankings. Print the values using `cargo test -p
+/// planscope-planner --test studies -- --nocapture`.
 #[test]
 fn the_tree_search_ends_below_the_others() {
     let scenario = scenario("vlm-l", 8, (8, 8), 16);
@@ -55,8 +56,9 @@ fn the_tree_search_ends_below_the_others() {
     assert!(tree < end(ExploredBy::Dfs) && tree < end(ExploredBy::Random), "{study:?}");
 }
 
-/// Figure 10: with smaller sub-microbatches ranking matters less (15.4 % at 32 against 5.1 % at 12 and below, in the
-/// paper), and the smallest are slower than medium ones because they do not fill the device (12.1 %).
+/// PipeWeaver Fig. 10: smaller sub-microbatches reduce the influence of the ranking (15.4 % at 32
+/// versus 5.1 % at 12 and below in the paper), and the smallest are slower than medium sizes
+/// because they do not utilize the device (12.1 %).
 #[test]
 fn small_sub_microbatches_leave_ranking_less_to_lose_and_are_slow() {
     let scenario = scenario("vlm-s", 2, (4, 4), 16);

@@ -1,36 +1,35 @@
 //! Who may ask: host names, the pages that requests come from, tokens and sessions, and what browsers may do with answers.
 
-mod actor;
-mod changes;
 mod ended;
 mod guard;
+mod known;
 mod names;
 mod origin;
 mod session;
 mod wrong_tokens;
 
-pub(crate) use actor::Actor;
-pub(crate) use changes::{COMMAND_LINE, Change, Made, NOBODY};
 pub use guard::{SECURITY_HEADERS, guard};
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use api::access::Role;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, Method, Uri};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use crate::app::App;
-use crate::client::Peer;
+use crate::actor::Actor;
+use crate::changes::{Change, NOBODY};
+use crate::client::{network, sender, sender_network};
+use crate::clock::Clock;
 use crate::error::ApiError;
-use crate::live::Token;
-use crate::store::NewSession;
-use actor::Known;
+use crate::store::{NewSession, Store};
+use crate::token::Token;
 use ended::Credential;
-use guard::record;
+use known::Known;
 use names::Names;
 use wrong_tokens::{WrongTokenLimits, WrongTokens};
 
@@ -42,6 +41,8 @@ const LONGEST_TOKEN: usize = 1024;
 /// Who may ask.
 #[derive(Debug)]
 pub struct Access {
+    store: Store,
+    clock: Arc<dyn Clock>,
     names: Names,
     /// Hash of the server's token, where one is needed.
     token: Option<[u8; 32]>,
@@ -53,8 +54,10 @@ pub struct Access {
 
 impl Access {
     /// Access under these names, with this token.
-    pub fn new(hosts: &[String], token: Option<&str>) -> Self {
+    pub fn new(hosts: &[String], token: Option<&str>, store: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
+            store,
+            clock,
             names: Names::new(hosts),
             token: token.map(hash),
             wrong: WrongTokens::new(WrongTokenLimits::default()),
@@ -70,7 +73,7 @@ impl Access {
 
     /// Who may send this request, or why it is refused. Nobody where it needs no token, or carries that of a run, at which the
     /// handler looks.
-    async fn admit(&self, app: &App, request: &Parts, route: Option<&str>) -> Result<Option<Admitted>, ApiError> {
+    async fn admit(&self, request: &Parts, route: Option<&str>) -> Result<Option<Admitted>, ApiError> {
         let host = self.names.host(request)?;
         origin::check(request, host)?;
         let path = request.uri.path();
@@ -82,9 +85,9 @@ impl Access {
         let run = run_of_trainers(&request.method, &request.uri);
         let looking = bearer(headers).map(|_| self.wrong.look(sender(&request.extensions)));
         if looking.as_ref().is_some_and(Option::is_none) {
-            return self.admit_run_token(app, run, headers).await;
+            return self.admit_run_token(run, headers).await;
         }
-        let admitted = self.actor(app, &own, headers).await?;
+        let admitted = self.actor(&own, headers).await?;
         drop(looking);
         match admitted {
             Some(admitted) => {
@@ -94,7 +97,7 @@ impl Access {
             None if run.is_some() => Ok(None),
             None => {
                 if bearer(headers).is_some() {
-                    self.note_wrong(app, sender(&request.extensions)).await;
+                    self.note_wrong(sender(&request.extensions)).await;
                 }
                 Err(ApiError::Unauthorised)
             }
@@ -103,14 +106,9 @@ impl Access {
 
     /// Of an address that sends many wrong tokens only the token of the run itself is looked at, so that one misconfigured job does
     /// not keep its neighbours out.
-    async fn admit_run_token(
-        &self,
-        app: &App,
-        run: Option<&str>,
-        headers: &HeaderMap,
-    ) -> Result<Option<Admitted>, ApiError> {
+    async fn admit_run_token(&self, run: Option<&str>, headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
         if let (Some(run), Some(token)) = (run, bearer(headers))
-            && app.store.reader().run_admits(run, &Token::hash_of(token)).await?
+            && self.store.reader().run_admits(run, &Token::hash_of(token)).await?
         {
             return Ok(None);
         }
@@ -119,29 +117,29 @@ impl Access {
     }
 
     /// Counts a wrong token and waits; the record of changes tells of it.
-    async fn note_wrong(&self, app: &App, sender: IpAddr) {
+    async fn note_wrong(&self, sender: IpAddr) {
         if self.wrong.is_to_be_recorded(sender) {
-            record(app, NOBODY, &Change::of_session("failed-login", wrong_tokens::network(sender).to_string())).await;
+            self.record(NOBODY, &Change::of_session("failed-login", network(sender).to_string())).await;
         }
         self.wrong.note(sender).await;
     }
 
     /// Whether a request carries a token or a session that may write logs; never where no token is needed.
-    pub(crate) async fn may_write_logs(&self, app: &App, headers: &HeaderMap) -> Result<bool, ApiError> {
+    pub(crate) async fn may_write_logs(&self, headers: &HeaderMap) -> Result<bool, ApiError> {
         let Some(own) = self.token else { return Ok(false) };
-        let actor = self.actor(app, &own, headers).await?;
+        let actor = self.actor(&own, headers).await?;
         Ok(actor.is_some_and(|admitted| admitted.actor.role >= Role::Editor))
     }
 
     /// Who holds the token or the session that a request carries.
-    async fn actor(&self, app: &App, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
+    async fn actor(&self, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
         // A wrong token is wrong beside a good session too: nobody guesses tokens under the cover of one.
         if let Some(token) = bearer(headers) {
-            return self.holder(app, own, token).await;
+            return self.holder(own, token).await;
         }
         for value in session::values(headers) {
             let hashes = [session::hash(value), session::hash_with(own, value)];
-            if let Some(admitted) = self.of_session(app, hashes).await? {
+            if let Some(admitted) = self.of_session(hashes).await? {
                 return Ok(Some(admitted));
             }
         }
@@ -149,7 +147,7 @@ impl Access {
     }
 
     /// Who holds a token. Hashes are compared, so that the time it takes says nothing about tokens.
-    async fn holder(&self, app: &App, own: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
+    async fn holder(&self, own: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
         if token.len() > LONGEST_TOKEN {
             return Ok(None);
         }
@@ -158,26 +156,26 @@ impl Access {
             return Ok(Some(Actor::of_server_token().into()));
         }
         let named = |actor| Some(Admitted { actor, credential: Some(Credential::Token(hash)) });
-        if let Some(actor) = self.known.get(&hash, app.clock.elapsed()) {
+        if let Some(actor) = self.known.get(&hash, self.clock.elapsed()) {
             return Ok(named(actor));
         }
-        let Some((name, role)) = app.store.reader().token_holder(&hash).await? else { return Ok(None) };
+        let Some((name, role)) = self.store.reader().token_holder(&hash).await? else { return Ok(None) };
         let actor = Actor { name, role };
-        self.found(app, hash, &actor);
+        self.found(hash, &actor);
         Ok(named(actor))
     }
 
-    async fn of_session(&self, app: &App, hashes: [[u8; 32]; 2]) -> Result<Option<Admitted>, ApiError> {
+    async fn of_session(&self, hashes: [[u8; 32]; 2]) -> Result<Option<Admitted>, ApiError> {
         let [named, of_server] = hashes;
         for (hash, credential) in
             [(named, Credential::Session(named)), (of_server, Credential::ServerSession(of_server))]
         {
-            if let Some(actor) = self.known.get(&hash, app.clock.elapsed()) {
+            if let Some(actor) = self.known.get(&hash, self.clock.elapsed()) {
                 return Ok(Some(Admitted { actor, credential: Some(credential) }));
             }
         }
-        let reader = app.store.reader();
-        let now = app.clock.now();
+        let reader = self.store.reader();
+        let now = self.clock.now();
         let (hash, actor, credential) = if let Some((name, role)) = reader.session_holder(&named, now).await? {
             (named, Actor { name, role }, Credential::Session(named))
         } else if reader.is_server_session(&of_server, now).await? {
@@ -185,14 +183,14 @@ impl Access {
         } else {
             return Ok(None);
         };
-        self.found(app, hash, &actor);
+        self.found(hash, &actor);
         Ok(Some(Admitted { actor, credential: Some(credential) }))
     }
 
     /// Remembers an actor, and that the token was used.
-    fn found(&self, app: &App, hash: [u8; 32], actor: &Actor) {
-        self.known.put(hash, actor, app.clock.elapsed());
-        let (writer, name, now) = (app.store.writer().clone(), actor.name.clone(), app.clock.now());
+    fn found(&self, hash: [u8; 32], actor: &Actor) {
+        self.known.put(hash, actor, self.clock.elapsed());
+        let (writer, name, now) = (self.store.writer().clone(), actor.name.clone(), self.clock.now());
         if name != Actor::of_server_token().name {
             tokio::spawn(async move {
                 if let Err(error) = writer.note_token_use(&name, now).await {
@@ -203,22 +201,22 @@ impl Access {
     }
 
     /// Opens a session for whoever has a token, and answers its cookies.
-    pub(crate) async fn login(&self, app: &App, token: &str, request: &Parts) -> Result<Vec<String>, ApiError> {
+    pub(crate) async fn login(&self, token: &str, request: &Parts) -> Result<Vec<String>, ApiError> {
         let Some(own) = self.token else { return Err(ApiError::Unauthorised) };
         origin::check_login(request)?;
         let Some(looking) = self.wrong.look(sender(&request.extensions)) else {
             self.wrong.note_refusal();
             return Err(ApiError::WrongTokens);
         };
-        let holder = self.holder(app, &own, token).await?;
+        let holder = self.holder(&own, token).await?;
         drop(looking);
         let Some(holder) = holder else {
-            self.note_wrong(app, sender(&request.extensions)).await;
+            self.note_wrong(sender(&request.extensions)).await;
             return Err(ApiError::Unauthorised);
         };
         let value = Token::draw();
         let value = value.as_str();
-        let now = app.clock.now();
+        let now = self.clock.now();
         let lifetime = SignedDuration::try_from(session::LIFETIME).unwrap_or(SignedDuration::ZERO);
         let is_named = holder.credential.is_some();
         let hash = if is_named { session::hash(value) } else { session::hash_with(&own, value) };
@@ -227,13 +225,9 @@ impl Access {
             token_name: is_named.then(|| holder.actor.name.clone()),
             expires_at: now.saturating_add(lifetime).unwrap_or(now),
         };
-        app.store.writer().open_session(&session, now).await?;
-        record(
-            app,
-            &holder.actor.name,
-            &Change::of_session("login", wrong_tokens::network(sender(&request.extensions)).to_string()),
-        )
-        .await;
+        self.store.writer().open_session(&session, now).await?;
+        self.record(&holder.actor.name, &Change::of_session("login", sender_network(&request.extensions).to_string()))
+            .await;
         // An older session may have ended for it.
         self.forget();
         let host = self.names.host(request)?;
@@ -241,11 +235,11 @@ impl Access {
     }
 
     /// Ends the sessions that a request carries, and answers the cookies that end them in the browser.
-    pub(crate) async fn logout(&self, app: &App, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
+    pub(crate) async fn logout(&self, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
         for value in session::values(headers) {
-            app.store.writer().end_session(&session::hash(value)).await?;
+            self.store.writer().end_session(&session::hash(value)).await?;
             if let Some(own) = &self.token {
-                app.store.writer().end_session(&session::hash_with(own, value)).await?;
+                self.store.writer().end_session(&session::hash_with(own, value)).await?;
             }
         }
         self.forget();
@@ -330,14 +324,4 @@ fn run_of_trainers<'p>(method: &Method, uri: &'p Uri) -> Option<&'p str> {
         _ => false,
     };
     is_theirs.then_some(run)
-}
-
-/// Who sends a request, as far as wrong tokens are counted. Only tests have requests without a connection.
-fn sender(extensions: &Extensions) -> IpAddr {
-    extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address)
-}
-
-/// Who sends a request, as far as shares are given: an address, or a network of IPv6.
-pub(crate) fn sender_network(extensions: &Extensions) -> IpAddr {
-    wrong_tokens::network(sender(extensions))
 }

@@ -43,7 +43,7 @@ pub struct App {
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Who may ask.
-    pub access: Access,
+    pub access: Arc<Access>,
     /// The built pages.
     pub web: Web,
     /// What is counted for operators.

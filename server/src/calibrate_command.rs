@@ -1,9 +1,5 @@
 //! `planscope calibrate`: measured operators and collectives in, a cluster with fitted curves out.
 
-pub(crate) mod profiles;
-pub(crate) mod start;
-pub(crate) mod told;
-
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,13 +8,14 @@ use anyhow::{Context, bail};
 use planner::calibration::fit;
 use planner::cluster::Cluster;
 
+use crate::calibration::profiles::Measured;
+use crate::calibration::start::{self, Start};
+use crate::calibration::told;
 use crate::config::CalibrateArguments;
-use profiles::Measured;
-use start::Start;
 
 /// Fits a cluster to profiles; the cluster goes to a file or to standard output, what was done to standard error.
 pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
-    let start = Start::of(arguments)?;
+    let start = Start::new(arguments.device.as_deref(), arguments.from.as_deref())?;
     let measured = Measured::read(&arguments.profiles, arguments.ranks);
     if let Some((file, device)) = measured.devices().find(|(_, device)| !start.may_be(device))
         && !arguments.confirm_device
@@ -47,19 +44,6 @@ pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
     write(&fitted.cluster, arguments.out.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
-
-/// What the long help says of formats and of the fit.
-pub const HELP: &str = "\
-A profile is recognised by its content: Vidur compute and network profiles, vTrain all-reduce tables, SimuMax system \
-descriptions, Galvatron hardware profiles, output of nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
-or CSV), and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; tokens, squared, heads, qk_dim, causal; \
-class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise kernels and collectives of one node are fitted \
-each by themselves. A coefficient that too few timings determine does not change, and a fit never increases the mean \
-residual.\n\n\
-A file of another device than the one to be fitted is refused, unless --confirm-device is given.\n\n\
-To fit a device from sources that differ, fit in steps: the cluster of one step is --from of the next.\n\n\
-The outcome is a complete cluster: write it under \"cluster\" in a scenario. If a file cannot be used, or no part can be \
-fitted, nothing is written and the exit code is 1.";
 
 fn write(cluster: &Cluster, path: Option<&Path>) -> anyhow::Result<()> {
     let mut json = serde_json::to_string_pretty(cluster)?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::access::{COMMAND_LINE, Change};
+use crate::changes::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::CancelWorkArguments;
 use crate::store::{Store, StoreError, Tenancy};

@@ -5,7 +5,7 @@ mod networks;
 pub use networks::{Networks, NotANetwork};
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -13,12 +13,12 @@ use axum::Router;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::header::COOKIE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{Extensions, HeaderMap, HeaderName};
 use axum::response::Response;
 use sha2::{Digest, Sha256};
 use tower::Service;
 
-use crate::live::Token;
+use crate::token::Token;
 
 /// Name of the cookie. It holds a random number and nothing about the person.
 const COOKIE_NAME: &str = "planscope_client";
@@ -119,6 +119,24 @@ where
         request.extensions_mut().insert(peer);
         self.router.call(request)
     }
+}
+
+/// Returns the network of an address: itself, or the /64 of an IPv6 address, which one client can have alone.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+/// Returns the address that a request comes from. Only requests of tests have no connection.
+pub(crate) fn sender(extensions: &Extensions) -> IpAddr {
+    extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address)
+}
+
+/// Returns the network that a request comes from.
+pub(crate) fn sender_network(extensions: &Extensions) -> IpAddr {
+    network(sender(extensions))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Flags and environment: the only place that reads them.
 
+pub(crate) mod help;
 mod lengths;
 mod schedules;
 mod token;
@@ -13,8 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use planner::data_aware::Preprocessing;
 use planner::sweep::Shard;
+use planner::workload::preprocessing::Preprocessing;
 
 use crate::arrival::BodyLimits;
 use crate::client::{Networks, NotANetwork};
@@ -341,7 +342,7 @@ impl PlanArguments {
 
 /// Which points of which sweep to plan, and where to write them.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = crate::sweep_command::HELP)]
+#[command(after_long_help = help::SWEEP)]
 pub struct SweepArguments {
     /// Sweep file, or - for standard input.
     #[arg(value_name = "SWEEP.json")]
@@ -375,7 +376,7 @@ impl SweepArguments {
 
 /// Files of a sweep to gather, and the place of the result.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = crate::import_command::HELP)]
+#[command(after_long_help = help::IMPORT)]
 pub struct ImportArguments {
     /// Files that `planscope sweep` wrote.
     #[arg(required = true, value_name = "FILE.jsonl")]
@@ -428,7 +429,7 @@ fn plan_memory(text: &str) -> Result<u64, String> {
 
 /// What to estimate.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = crate::estimate_command::columns())]
+#[command(after_long_help = help::estimate_columns())]
 pub struct EstimateArguments {
     /// Table of configurations, CSV with a header, or - for standard input.
     pub configurations: PathBuf,
@@ -439,7 +440,7 @@ pub struct EstimateArguments {
 
 /// What to fit to what.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = crate::calibrate_command::HELP)]
+#[command(after_long_help = help::CALIBRATE)]
 pub struct CalibrateArguments {
     /// Files of measured operators and collectives.
     #[arg(required = true, value_name = "PROFILE")]

@@ -21,19 +21,23 @@ use ingest::dataset::ImportError;
 use ingest::job_config::JobConfigError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
+use planner::analysis::NoStudy;
 use planner::scenario::{FieldError, PlannerKind};
-use planner::study::NoStudy;
 
-use crate::imports::{Busy, candidate_column};
+use crate::imports::candidate_column;
 use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
+use crate::shares::Busy;
 use crate::store::StoreError;
 use answered::log_end;
 
 pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, LoggedOut, Prepared, Unchanged};
 pub use limits::LimitError;
 pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded, unsatisfiable};
+
+/// Largest document of any other kind, in MiB.
+pub(crate) const LARGEST_DOCUMENT: usize = 16;
 
 /// Why a request fails.
 #[derive(Debug, thiserror::Error)]
@@ -298,7 +302,7 @@ impl ApiError {
     /// A small document that did not arrive, or is none.
     pub fn document(rejection: &JsonRejection) -> Self {
         match rejection {
-            JsonRejection::BytesRejection(bytes) => Self::body(bytes, crate::endpoint::scenarios::LARGEST_DOCUMENT),
+            JsonRejection::BytesRejection(bytes) => Self::body(bytes, LARGEST_DOCUMENT),
             other => Self::Malformed(other.body_text()),
         }
     }

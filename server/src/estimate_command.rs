@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use ingest::configurations::{self, ANSWERS, MAX_BYTES, Obstacle, Summary, Table};
+use ingest::configurations::{ANSWERS, self, MAX_BYTES, Obstacle, Summary, Table};
 use planner::estimate::estimate;
 
 use crate::config::EstimateArguments;
@@ -27,18 +27,6 @@ pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
     };
     report(&table, &summary, started.elapsed())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What the long help says of columns.
-pub fn columns() -> String {
-    format!(
-        "Columns of the table, in any order; an empty cell or a missing column means the default:\n{}\n\
-         Other columns are kept. Behind them the answer has:\n  {}\n\n\
-         A row that contradicts itself is answered with feasible = false and the reason; one that does not fit the \
-         devices' memory has its numbers too.",
-        configurations::describe_columns(),
-        ANSWERS.join(", "),
-    )
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

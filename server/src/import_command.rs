@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use api::sweep::{Gathered, StoredSweep};
 use planner::sweep::{Sheet, Sweep, ranges, runs};
 
-use crate::access::{COMMAND_LINE, Change};
+use crate::changes::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::ImportArguments;
 use crate::remote::Remote;
@@ -24,18 +24,6 @@ const BATCH: usize = 1_000;
 const LONGEST_LINE: u64 = 16 << 20;
 /// Most bytes that are sent at once.
 const LARGEST_REQUEST: usize = 8 << 20;
-
-/// What stands behind the flags in `planscope import --help`.
-pub const HELP: &str = "\
-Every file says itself of which sweep it is, so any files of one sweep can be given in any order, and again: what is there already \
-is left as it is. A line of another sweep or another engine is refused with its place; the lines before it are stored.
-
-  planscope import points-*.jsonl
-  planscope import points-*.jsonl --server http://127.0.0.1:8080
-
-A database that a server has is refused: send the files to the server.
-
-Exits with 0 when all points are there, 3 where some are missing, which are named, and 1 where a file is refused.";
 
 /// Gathers files.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {

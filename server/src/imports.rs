@@ -20,7 +20,7 @@ pub(crate) use choice::Choice;
 pub(crate) use prepared::{Prepared, candidate_column};
 pub(crate) use previews::{PREVIEW_LIFETIME, Previews};
 
-use crate::shares::{Place, Places, Sharer};
+use crate::shares::{Busy, Place, Places, Sharer};
 
 /// How much is imported at once.
 #[derive(Debug, Clone, Copy)]
@@ -60,11 +60,6 @@ pub enum Turn {
     /// For a file that is read as it comes.
     Stream(Place),
 }
-
-/// So much is being imported that there was no turn for long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("other files are being read; try again in a few seconds")]
-pub struct Busy;
 
 impl Imports {
     /// Nothing is imported yet.

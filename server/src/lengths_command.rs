@@ -17,19 +17,6 @@ use serde_json::json;
 use crate::config::LengthsArguments;
 use crate::remote::Remote;
 
-/// Text behind the flags in `planscope lengths --help`.
-pub const HELP: &str = "\
-Reads Parquet, Arrow, CSV, JSONL (also packed by gzip or zstd), and every other length file that the page reads. Several files are \
-the shards of one dataset; they must hold the same columns. Files of any size are read, with memory for one row group or one batch.
-
-  planscope lengths train-*.parquet --column input_ids --out lengths.json
-  planscope lengths data.jsonl.zst --tokenizer tokenizer.json --server http://127.0.0.1:8080 --name web
-
-Writes the histogram of the lengths (JSON, \"hist/1\") to --out, to a server, or to standard output; what was read goes to standard \
-error. A dataset whose rows have images is written row by row.
-
-Exits with 1 where a file is refused; then nothing is written or uploaded.";
-
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
 /// Largest file that is read as a whole.

@@ -4,11 +4,14 @@
 //! [`config`] every flag and environment variable.
 
 pub mod access;
+mod actor;
 pub mod app;
 pub mod arrival;
 pub mod backup_command;
 pub mod calibrate_command;
+mod calibration;
 pub mod cancel_work_command;
+pub mod changes;
 pub mod client;
 pub mod clock;
 pub mod config;
@@ -49,6 +52,7 @@ pub mod store;
 pub mod studies;
 pub mod sweep_command;
 pub mod sweeps;
+pub mod token;
 pub mod token_command;
 mod trace_id;
 pub mod traces;

@@ -12,13 +12,11 @@ mod observed;
 mod reading;
 mod recent;
 mod seats;
-mod token;
 
 pub use follower::{Follower, Told};
 pub use import::ImportError;
 pub use limits::LiveLimits;
 pub use seats::{NoStream, StreamSeat, UploadSeat};
-pub use token::{Secret, Token, run_id};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +27,7 @@ use tokio::sync::watch;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::store::{LogAddition, LogPlace, Store, StoreError};
+use crate::token::Secret;
 use feeds::Feeds;
 use reading::{News, Reading};
 use seats::{Streams, Uploads};
@@ -430,6 +429,7 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::store::RunRow;
+    use crate::token::run_id;
 
     /// A sender that is refused comes again every few seconds, and a log may have two gigabytes.
     #[tokio::test]

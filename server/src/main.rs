@@ -62,7 +62,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Token(arguments) => server::token_command::run(&arguments),
         Command::Health(arguments) => server::health_command::run(&arguments),
         Command::Openapi => {
-            println!("{}", server::openapi::document().to_pretty_json()?);
+            println!("{}", server::router::document().to_pretty_json()?);
             Ok(ExitCode::SUCCESS)
         }
     }

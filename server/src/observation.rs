@@ -13,7 +13,7 @@ use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Watch, Workers};
-use planner::observed::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, Whose};
+use planner::run_comparison::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, Whose};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;

@@ -88,8 +88,3 @@ fn describe_as_problem(response: &mut Response) {
     let content = ContentBuilder::new().schema(Some(schema)).build();
     response.content.insert(api::path::PROBLEM_MEDIA_TYPE.to_owned(), content);
 }
-
-/// The whole document.
-pub fn document() -> utoipa::openapi::OpenApi {
-    crate::router::api().1
-}

@@ -14,7 +14,6 @@ use planner::scenario::PlannerKind;
 use planner::timeline::levels::Overview;
 use tokio::sync::OnceCell;
 
-use crate::endpoint::outcomes::decode;
 use crate::error::ApiError;
 use crate::store::Reader;
 
@@ -119,6 +118,11 @@ async fn made(encoded: Vec<u8>) -> Result<Bytes, ApiError> {
     tokio::task::spawn_blocking(make)
         .await
         .map_err(|error| ApiError::Fault(format!("the overview stopped unexpectedly: {error}")))?
+}
+
+/// Decodes a stored timeline.
+pub(crate) fn decode(encoded: &[u8]) -> Result<planner::timeline::Timeline, ApiError> {
+    api::timeline::decode(encoded).map_err(|error| ApiError::Fault(format!("a stored timeline is damaged: {error}")))
 }
 
 #[cfg(test)]

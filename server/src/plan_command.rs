@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ingest::dataset::Options;
-use planner::data_aware::Preprocessing;
 use planner::engine::{self, Observer};
 use planner::host::Workers;
 use planner::outcome::Planning;
 use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 use planner::workload::Dataset;
+use planner::workload::preprocessing::Preprocessing;
 
 use crate::config::PlanArguments;
 use crate::dataset_id;

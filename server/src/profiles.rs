@@ -11,14 +11,6 @@ mod schemes;
 pub(crate) use apply::apply;
 pub(crate) use fit::{Base, fit};
 
-use api::profile::{ProfileEffect, ProfileSource};
-use sha2::{Digest, Sha256};
-
-use crate::store::ProfileFile;
-
-/// Separates addresses of profiles from hashes of the same bytes made for other purposes.
-const DOMAIN: &[u8] = b"planscope profile\0";
-
 /// Why a profile cannot be made, or cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
@@ -108,27 +100,4 @@ pub enum ProfileError {
     /// Nothing of it is for the scenario's model.
     #[error("nothing of it is for this scenario: {0}")]
     ForOthers(String),
-}
-
-/// The content address of a profile: of where it comes from, what it puts into a scenario and its files.
-pub(crate) fn address(
-    source: &ProfileSource,
-    effect: &ProfileEffect,
-    base: Option<&str>,
-    files: &[ProfileFile],
-) -> String {
-    let mut digest = Sha256::new().chain_update(DOMAIN);
-    let mut part = |bytes: &[u8]| {
-        digest.update((bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
-    part(&serde_json::to_vec(source).expect("a source has only text keys"));
-    part(&serde_json::to_vec(effect).expect("an effect has only text keys"));
-    part(base.unwrap_or_default().as_bytes());
-    for file in files {
-        part(file.name.as_bytes());
-        part(&file.ranks.unwrap_or(0).to_le_bytes());
-        part(&file.content);
-    }
-    data_encoding::BASE32_NOPAD.encode(&digest.finalize()).to_ascii_lowercase()
 }

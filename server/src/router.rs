@@ -27,8 +27,8 @@ use crate::endpoint::runs::log::LARGEST_END_KIB;
 use crate::endpoint::scenarios::{LARGEST_DOCUMENT, LARGEST_SCENARIO};
 use crate::endpoint::{
     accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs, metrics,
-    observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions,
-    studies, sweeps, tokens, traces, what_if,
+    observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions, studies, sweeps,
+    tokens, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -38,7 +38,7 @@ const MEBIBYTE: usize = 1 << 20;
 
 /// The API and its description.
 #[expect(clippy::too_many_lines, reason = "a table of routes")]
-pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
+fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::ranges::footer))
         .routes(routes!(datasets::tokenizers::hold))
@@ -151,6 +151,11 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     (router, openapi::finish(document))
 }
 
+/// The whole document.
+pub fn document() -> utoipa::openapi::OpenApi {
+    api().1
+}
+
 /// Everything that the server answers.
 pub fn router(app: Arc<App>) -> Router {
     let (api, document) = api();
@@ -188,7 +193,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(fresh_answers))
         .layer(middleware::from_fn_with_state(Arc::clone(&app.bodies), arrival::in_time))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app.access), access::guard))
         // Outside of all that may refuse, so that refusals count.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(broken_off))

@@ -7,14 +7,13 @@ mod table;
 
 pub use asked::question;
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use planner::bench::{EntryOutcome, Limits, ScheduleAnswer, ScheduleReport, ValidQuestion, answer};
 use planner::scenario::FieldError;
 use planner::schedule::ScheduleKind;
+use planner::schedule_comparison::{EntryOutcome, Limits, ScheduleAnswer, ScheduleReport, ValidQuestion, answer};
 
 use crate::config::{ScheduleArguments, ScheduleCommand};
 
@@ -79,21 +78,6 @@ fn told(errors: &[FieldError], arguments: &ScheduleArguments) -> anyhow::Result<
         writeln!(out, "planscope: {}: {}", asked::place(&error.pointer, arguments), error.detail)?;
     }
     Ok(ExitCode::from(INVALID))
-}
-
-/// What the long help says of the kinds.
-pub fn kinds_help() -> String {
-    let mut text =
-        String::from("Kinds of schedule, with bubble and memory (in activations of a stage) for equal times:\n");
-    for kind in ScheduleKind::ALL {
-        let form = kind.closed_form();
-        let (bubble, memory) = form.map_or(("made for the times", ""), |form| (form.bubble, form.memory));
-        let _ = writeln!(text, "  {:<24} {:<34} {memory}", kind.id(), bubble);
-    }
-    text.push_str(
-        "\nF, I, W: times of forward, input and weight gradient of one stage, B = I + W, F&B an overlapped pair.",
-    );
-    text
 }
 
 #[cfg(test)]

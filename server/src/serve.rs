@@ -61,6 +61,8 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         StudyLimits { queue: STUDIES, time: Duration::from_secs(arguments.study_seconds), threads: search_threads };
     let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
     let sweeps = Sweeps::new(store.clone(), Arc::clone(&clock), jobs.turns(), limits);
+    let access = Access::new(&arguments.hosts, arguments.token(), store.clone(), Arc::clone(&clock));
+    let access = Arc::new(access);
     let app = Arc::new(App {
         sweeps,
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
@@ -72,7 +74,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         store,
         traces: Traces::new(arguments.traces()),
         clock,
-        access: Access::new(&arguments.hosts, arguments.token()),
+        access,
         web: Web::find(arguments.web.as_deref()),
         metrics: Metrics::new(),
         overviews: Overviews::default(),

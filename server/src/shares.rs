@@ -9,8 +9,13 @@ use axum::http::Extensions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::access::{Actor, sender_network};
-use crate::imports::Busy;
+use crate::actor::Actor;
+use crate::client::sender_network;
+
+/// So much is being imported that there was no turn for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("other files are being read; try again in a few seconds")]
+pub struct Busy;
 
 /// Who has a share: an address (of IPv6 a network of 64 bits), and the holder of each token there. A cookie that says which browser
 /// asks does not count: a sender can invent many.

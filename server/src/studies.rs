@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use planner::analysis::{Effort, NoStudy};
 use planner::host::Watch;
-use planner::study::{Effort, NoStudy};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;

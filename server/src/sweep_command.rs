@@ -16,6 +16,7 @@ use planner::sweep::{Heading, Point, PointAnswer, PointRow, Shard, Sheet, Sweep}
 
 use crate::config::SweepArguments;
 use crate::plan_command::{Files, read};
+use crate::sweeps::STOPPED;
 use crate::workers::Threads;
 
 /// Exit code of a sweep that is not valid.
@@ -28,24 +29,6 @@ const BATCH: usize = 16;
 const SYNC: Duration = Duration::from_secs(2);
 /// How often progress is told.
 const TELL: Duration = Duration::from_secs(5);
-
-/// What stands behind the flags in `planscope sweep --help`.
-pub const HELP: &str = "\
-A sweep is a scenario and the fields that change:
-
-  {\"schema\": \"sweep/1\", \"scenario\": {..}, \"axes\": [
-     {\"pointer\": \"/cluster/nodes\", \"values\": [1, 2, 4]},
-     {\"pointer\": \"/workload/context_length\", \"from\": 4096, \"to\": 65536, \"steps\": 5, \"scale\": \"log2\"}],
-   \"planners\": [\"1f1b\", \"pipeweaver\"], \"seeds\": [1, 2]}
-
-The first line of a file says of which sweep it is; then every point is a line, in the order of their numbers. A point that no \
-planner can plan is a line that says why. Any shares of any number of machines give the same lines: gather them with \
-planscope import.
-
-  planscope sweep sweep.json --shard 3/16 --out points-3.jsonl --resume
-
-Exits with 0 when all lines are written, 1 where they could not be, 2 where the sweep is not valid, 3 where points failed by a \
-fault of Planscope.";
 
 /// Plans a sweep file, point after point.
 pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
@@ -120,10 +103,6 @@ pub(crate) fn plan_point(point: &Point, datasets: &dyn Datasets) -> PointRow {
         // The panic hook has written the place and the message.
         .unwrap_or_else(|| PointRow::failed(point, STOPPED))
 }
-
-/// What the row of a point says whose planner stopped.
-pub(crate) const STOPPED: &str =
-    "a planner stopped unexpectedly; this is a fault of Planscope, please report the scenario";
 
 /// Rows of points, in their order, planned side by side.
 fn plan(sweep: &Sweep, batch: &[u32], datasets: &(dyn Datasets + Sync), threads: Threads) -> Vec<PointRow> {

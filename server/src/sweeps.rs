@@ -31,9 +31,12 @@ use tokio::sync::{Semaphore, watch};
 use crate::clock::Clock;
 use crate::jobs::{Limits, TimeLimit, more_memory, outgrown, too_long};
 use crate::store::{Store, StoreError};
-use crate::sweep_command::STOPPED;
 use crate::turns::{Claimant, Demand, Turn, Turns};
 use claims::{Claim, Left, MOST_AT_ONCE};
+
+/// What the row of a point says whose planner stopped.
+pub(crate) const STOPPED: &str =
+    "a planner stopped unexpectedly; this is a fault of Planscope, please report the scenario";
 
 /// How long a batch of points may keep its turn, the last point of it not counted.
 const TURN: Duration = Duration::from_millis(50);

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
-use crate::access::{COMMAND_LINE, Change, TOKEN_NAME_RULE, hash, is_token_name};
+use crate::access::{TOKEN_NAME_RULE, hash, is_token_name};
+use crate::changes::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{TokenArguments, TokenCommand};
-use crate::live::Token;
 use crate::store::{Store, is_current};
+use crate::token::Token;
 
 /// Makes, lists or revokes named tokens.
 pub fn run(arguments: &TokenArguments) -> anyhow::Result<ExitCode> {

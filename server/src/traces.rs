@@ -18,7 +18,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
-use crate::imports::Busy;
+use crate::shares::Busy;
 use crate::shares::{Place, Places, Sharer};
 
 /// Slices of a stored part: a few tens of kilobytes packed, a few milliseconds to read.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use api::papers::PaperPlan;
+use planner::analysis::{SearchProgress, SubMicrobatches};
 use planner::engine::{Unobserved, plan};
 use planner::outcome::{Answer, Outcome, Planned, PlannedTimeline, RankTime};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
-use planner::study::{SearchProgress, SubMicrobatches};
 use planner::timeline::Timeline;
 
 use super::published::PlanOf;

@@ -1,7 +1,7 @@
 //! Quantities of ours that published values are held against.
 
+use planner::analysis::{RankMemoryFigures, rank_memory};
 use planner::outcome::{IterationStrategy, Planned};
-use planner::study::{RankMemoryFigures, rank_memory};
 use planner::timeline::Timeline;
 use serde::Deserialize;
 

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use api::papers::{PaperChart, PaperCurve};
+use planner::analysis::search_progress::ExploredBy;
+use planner::analysis::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
 use planner::host::{Alone, Watch};
 use planner::outcome::Outcome;
 use planner::scenario::ValidScenario;
-use planner::study::search_progress::ExploredBy;
-use planner::study::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
 use serde::Deserialize;
 
 use super::plans::Plans;
@@ -71,7 +71,7 @@ impl Chart {
 
 fn sizes_chart(study: &SubMicrobatches) -> PaperChart {
     let with = || study.points.iter().filter_map(|point| Some((f64::from(point.size), point.ends?)));
-    let curve = |label: &str, of: fn(&planner::study::sub_microbatches::SizeEnds) -> f64| PaperCurve {
+    let curve = |label: &str, of: fn(&planner::analysis::sub_microbatches::SizeEnds) -> f64| PaperCurve {
         label: label.to_owned(),
         x: with().map(|(size, _)| size).collect(),
         y: with().map(|(_, ends)| four_digits(of(&ends))).collect(),
@@ -84,7 +84,7 @@ fn sizes_chart(study: &SubMicrobatches) -> PaperChart {
 }
 
 fn search_chart(study: &SearchProgress) -> PaperChart {
-    let curve = |strategy: &planner::study::search_progress::StrategyProgress| PaperCurve {
+    let curve = |strategy: &planner::analysis::search_progress::StrategyProgress| PaperCurve {
         label: strategy.strategy.title().to_owned(),
         x: strategy.steps.rollouts.iter().map(|&rollouts| f64::from(rollouts)).collect(),
         y: strategy.steps.best_s.iter().copied().map(four_digits).collect(),
@@ -134,7 +134,7 @@ pub(super) fn behind(study: &SearchProgress, explored: Explored) -> Result<f64, 
 fn strategy(
     study: &SearchProgress,
     explored: ExploredBy,
-) -> Result<&planner::study::search_progress::StrategyProgress, String> {
+) -> Result<&planner::analysis::search_progress::StrategyProgress, String> {
     study.strategies.iter().find(|of| of.strategy == explored).ok_or_else(|| format!("no search: {}", explored.title()))
 }
 

@@ -1,7 +1,7 @@
 //! Report of an import, and the columns that can be chosen.
 
-use planner::data_aware::Preprocessing;
 use planner::outcome::HistogramColumns;
+use planner::workload::preprocessing::Preprocessing;
 use serde::{Deserialize, Serialize};
 
 use super::DatasetSummary;

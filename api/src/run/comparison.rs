@@ -1,6 +1,6 @@
 //! Comparison of a run with a plan.
 
-use planner::observed::JobComparison;
+use planner::run_comparison::JobComparison;
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Observed actions of a pipeline schedule, beside those of a plan.
 
-use planner::aligned::Aligned;
 use planner::scenario::PlannerKind;
+use planner::trace_alignment::Aligned;
 use serde::{Deserialize, Serialize};
 
 /// Iterations of the pipeline that a trace, or all traces of its run, show.

@@ -5,9 +5,9 @@ use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 
 use super::Explore;
+use super::planner_of;
 use crate::fragment::{ActionName, ScenarioPrefix, View};
 use crate::gantt::{Selection, TimeWindow};
-use crate::results::planner_of;
 
 /// Browsers refuse an address bar that is written hundreds of times in a few seconds.
 const URL_PAUSE: std::time::Duration = std::time::Duration::from_millis(250);

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::memory_card::MemoryCard;
 use super::ranking;
-use crate::explore::{Explore, use_explore};
+use crate::explore::{Explore, chart_of, use_explore};
 use crate::gantt::{CompareBar, ComparedDevices, Differences, Gantt, Legend, RankDevices};
 use crate::{format, pointer};
 
@@ -129,16 +129,6 @@ fn in_table_order(table: &[PlannerKind], mut charted: Vec<PlannerKind>) -> Vec<P
     charted
 }
 
-/// The number of a planner's chart, by which selections name it.
-fn chart_of(planner: PlannerKind) -> usize {
-    PlannerKind::ALL.iter().position(|kind| *kind == planner).unwrap_or(PlannerKind::ALL.len())
-}
-
-/// The planner of a chart in the stack.
-pub(crate) fn planner_of(chart: usize) -> Option<PlannerKind> {
-    PlannerKind::ALL.get(chart).copied()
-}
-
 #[component]
 fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     let explore = use_explore();
@@ -225,14 +215,6 @@ mod tests {
     use api::planner::outcome::{Answer, ModulePlacement};
 
     use super::*;
-
-    #[test]
-    fn charts_and_planners_name_each_other() {
-        for planner in PlannerKind::ALL {
-            assert_eq!(planner_of(chart_of(planner)), Some(planner));
-        }
-        assert_eq!(planner_of(99), None);
-    }
 
     #[test]
     fn a_time_names_its_iteration_where_there_are_several() {

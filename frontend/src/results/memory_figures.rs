@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use api::planner::analysis::{RankMemoryFigures, rank_memory};
 use api::planner::scenario::PlannerKind;
-use api::planner::study::{RankMemoryFigures, rank_memory};
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 

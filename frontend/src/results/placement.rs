@@ -1,7 +1,7 @@
 //! Which module stands where, and what travels between them: for plans whose modules have layouts of their own.
 
-use api::planner::cost::BoundaryKind;
 use api::planner::outcome::{Boundary, ModulePlacement, PlacedModules};
+use api::planner::stage_graph::BoundaryKind;
 use leptos::prelude::*;
 
 use super::ranking;

@@ -6,9 +6,9 @@ mod search_progress;
 mod stages;
 mod sub_microbatches;
 
+use api::planner::analysis::Subject;
 use api::planner::outcome::Answer;
 use api::planner::scenario::PlannerKind;
-use api::planner::study::Subject;
 use leptos::prelude::*;
 
 use super::asked::{AskedCard, Unfolded};

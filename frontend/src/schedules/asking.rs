@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::path;
-use api::planner::bench::ScheduleAnswer;
+use api::planner::schedule_comparison::ScheduleAnswer;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsValue;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use api::planner::bench::EntryOutcome;
+use api::planner::schedule_comparison::EntryOutcome;
 use leptos::prelude::*;
 
 use super::csv_download::SaveAndCopy;

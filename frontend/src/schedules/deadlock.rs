@@ -1,7 +1,7 @@
 //! Why a table does not run: its problems by cell, or the circle of actions that wait for each other.
 
-use api::planner::bench::Refusal;
 use api::planner::schedule::csv::{CellAddress, CellWait, TableProblem};
+use api::planner::schedule_comparison::Refusal;
 use leptos::prelude::*;
 
 use super::grid::Place;

@@ -1,6 +1,6 @@
 //! The rows of the table of schedules, from an answer.
 
-use api::planner::bench::{EntryOutcome, ScheduleEntry, ScheduleReport};
+use api::planner::schedule_comparison::{EntryOutcome, ScheduleEntry, ScheduleReport};
 
 use crate::format;
 
@@ -284,7 +284,7 @@ pub(crate) fn units(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::bench::{Limits, ScheduleAnswer, ValidQuestion, answer};
+    use api::planner::schedule_comparison::{Limits, ScheduleAnswer, ValidQuestion, answer};
 
     use super::super::question;
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use api::planner::bench::Refusal;
 use api::planner::schedule::csv::CellAddress;
+use api::planner::schedule_comparison::Refusal;
 use leptos::html;
 use leptos::prelude::*;
 

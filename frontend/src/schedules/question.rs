@@ -1,7 +1,7 @@
 //! The question as it is edited: what a new one says, and what follows an edit.
 
-use api::planner::bench::SCHEMA;
 use api::planner::schedule::ScheduleKind;
+use api::planner::schedule_comparison::SCHEMA;
 use serde_json::{Value, json};
 
 use super::values;
@@ -139,7 +139,7 @@ fn free_name(tables: &[(String, String)], wanted: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::bench::ScheduleQuestion;
+    use api::planner::schedule_comparison::ScheduleQuestion;
 
     use super::*;
 

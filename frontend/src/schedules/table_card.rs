@@ -1,6 +1,6 @@
 //! The editor of a table of one's own: its text, and its cells beside it.
 
-use api::planner::bench::{EntryOutcome, Refusal};
+use api::planner::schedule_comparison::{EntryOutcome, Refusal};
 use leptos::html;
 use leptos::prelude::*;
 

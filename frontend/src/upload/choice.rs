@@ -2,7 +2,7 @@
 
 use api::dataset::TokenizerSummary;
 use api::path;
-use api::planner::data_aware::Preprocessing;
+use api::planner::workload::preprocessing::Preprocessing;
 
 /// A column that is used for a purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,6 +1,6 @@
 //! Fields that change how the lengths of a file are measured.
 
-use api::planner::data_aware::Preprocessing;
+use api::planner::workload::preprocessing::Preprocessing;
 use leptos::prelude::*;
 
 use super::choice::{Choice, Purpose, UNITS};

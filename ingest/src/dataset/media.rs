@@ -2,7 +2,7 @@
 
 pub(super) mod listed;
 
-use planner::data_aware::{ImageSize, Media, Preprocessing};
+use planner::workload::preprocessing::{ImageSize, Media, Preprocessing};
 use planner::workload::{Modality, ShapedItems};
 
 use super::number::{self, Number};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use planner::data_aware::{Media, Preprocessing};
 use planner::workload::Dataset;
+use planner::workload::preprocessing::{Media, Preprocessing};
 
 use super::choice::{Images, Length};
 use super::media::{self, MediaReport, Shaping};

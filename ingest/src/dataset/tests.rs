@@ -3,7 +3,7 @@
 use planner::workload::Dataset;
 use proptest::prelude::*;
 
-use planner::data_aware::Preprocessing;
+use planner::workload::preprocessing::Preprocessing;
 
 use super::{ImportError, Imported, Options};
 

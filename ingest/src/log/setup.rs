@@ -10,7 +10,7 @@ mod words;
 
 pub use parts::JobSetups;
 
-use planner::observed::{DeviceName, StatedLayout, StatedPrecision};
+use planner::run_comparison::{DeviceName, StatedLayout, StatedPrecision};
 
 use words::{flag, is_none, named};
 

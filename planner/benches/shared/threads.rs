@@ -1,10 +1,11 @@
-//! Threads of benchmarks.
+//! Worker threads for benchmarks.
 
 use std::sync::atomic::AtomicUsize;
 
 use planner::host::{Workers, take_turns};
 
-/// So many threads, no more than jobs, that take jobs until there are none left; made anew for every round, as the server does.
+/// Runs jobs on at most this number of threads, never more threads than jobs. Each round starts new
+/// threads, as in the server.
 pub(crate) struct Threads(pub(crate) usize);
 
 impl Workers for Threads {

@@ -1,6 +1,6 @@
-//! A minimiser without derivatives: Nelder and Mead (1965), in a box.
+//! Derivative-free minimization in a box (Nelder and Mead, 1965).
 
-/// One parameter: where the search starts and the bounds it stays in.
+/// A parameter with start value and bounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameter {
     pub start: f64,
@@ -8,7 +8,8 @@ pub(super) struct Parameter {
     pub high: f64,
 }
 
-/// The best point found within `evaluations`. Points outside the box are moved to its surface.
+/// Returns the best point after at most `evaluations`. Points outside the box are projected to its
+/// surface.
 pub(super) fn minimise(parameters: &[Parameter], evaluations: usize, cost: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let dimensions = parameters.len();
     let inside = |point: &mut Vec<f64>| {
@@ -19,7 +20,8 @@ pub(super) fn minimise(parameters: &[Parameter], evaluations: usize, cost: impl 
     let start: Vec<f64> = parameters.iter().map(|parameter| parameter.start).collect();
     let mut best = (cost(&start), start);
     let mut left = evaluations;
-    // A simplex can collapse against the box: it is set up anew around the best point, smaller each time.
+    // A simplex can collapse at the box surface. Restart around the best point with a smaller
+    // simplex.
     for scale in [0.25, 0.1, 0.03] {
         let mut simplex = vec![best.clone()];
         for (dimension, parameter) in parameters.iter().enumerate() {
@@ -67,7 +69,7 @@ pub(super) fn minimise(parameters: &[Parameter], evaluations: usize, cost: impl 
     best.1
 }
 
-/// Every point half way to the best.
+/// Moves all points halfway to the best point.
 fn shrink(simplex: &mut [(f64, Vec<f64>)], cost: &impl Fn(&[f64]) -> f64) {
     let best = simplex[0].1.clone();
     for point in &mut simplex[1..] {

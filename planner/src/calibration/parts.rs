@@ -1,4 +1,4 @@
-//! The parts of a device that are fitted, each with its parameters.
+//! Fitted parts of a device with their coefficients.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,15 @@ use crate::cost::Group;
 use crate::cost::kernel::Kernel;
 use crate::cost::operator::Rates;
 
-/// Timings that a fit looks at; of more, every k-th is taken.
+/// Maximum number of timings in a fit. Larger sets are thinned evenly.
 const MOST: usize = 3000;
-/// Residuals above this (in the logarithm) count linearly.
+/// Logarithmic residuals above this value have linear weight.
 const ROBUST: f64 = 0.1;
-/// Relative change of a predicted time between the bounds of a coefficient above which a timing depends on it.
+/// A timing depends on a coefficient if the predicted time changes by more than this relative
+/// amount between its bounds.
 const REACTS: f64 = 0.01;
 
-/// A part of the machine with a curve of its own.
+/// A part of the device with a separate curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     MatMul,
@@ -48,8 +49,8 @@ impl Part {
         }
     }
 
-    /// Fits this part of `cluster` in place. Coefficients without enough timings, and all of them where no fit has a
-    /// smaller mean residual than the start, do not change.
+    /// Fits this part of `cluster` in place. Coefficients with too few timings do not change. If no
+    /// search improves the mean residual, no coefficient changes.
     pub(super) fn fit(self, cluster: &mut Cluster, samples: &[Sample]) -> PartReport {
         let before = if samples.is_empty() { (0.0, 0.0) } else { residuals(cluster, samples) };
         let mut report = PartReport {
@@ -91,7 +92,8 @@ impl Part {
             .into_iter()
             .map(|start| search(cluster, start, &open, &chosen))
             .find(|found| residuals(found, samples).0 <= before.0);
-        // The values of a preset are a minimum of the same cost, rounded: then no search ends below their residual.
+        // Preset values are a rounded minimum of the same cost, so no search finds a smaller
+        // residual.
         let Some(found) = fitted else {
             "no values have a smaller mean residual than the present ones: they are confirmed"
                 .clone_into(&mut report.note);
@@ -110,7 +112,8 @@ impl Part {
     }
 }
 
-/// `cluster` with the values of `open` that have the least cost. The search starts from the values of `start`.
+/// Returns `cluster` with the `open` coefficients that minimize the cost. The search starts at the
+/// values of `start`.
 fn search(cluster: &Cluster, start: &Cluster, open: &[(Coefficient, usize)], samples: &[Sample]) -> Cluster {
     let parameter = |(coefficient, _): &(Coefficient, usize)| {
         let (low, high) = coefficient.bounds();
@@ -128,10 +131,11 @@ fn search(cluster: &Cluster, start: &Cluster, open: &[(Coefficient, usize)], sam
     with(&best)
 }
 
-/// Different shapes that determine a coefficient: those of its case whose predicted time changes between its bounds.
+/// Number of different shapes that determine a coefficient: shapes of its case with a predicted
+/// time that changes between its bounds.
 fn shapes_of(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample], shapes: &[String]) -> usize {
     let groups = rank_counts(samples);
-    // A further rank's share, and the factor of pairs, appear only between groups of different sizes.
+    // The time per rank and the factor for pairs require groups with different sizes.
     if matches!(coefficient, Coefficient::PerRank | Coefficient::Pair) && groups.len() < 2 {
         return 0;
     }
@@ -152,7 +156,7 @@ fn shapes_of(coefficient: Coefficient, cluster: &Cluster, samples: &[Sample], sh
     own.map(|(_, shape)| shape).collect::<BTreeSet<_>>().len()
 }
 
-/// Sizes of the groups that were measured.
+/// Group sizes in the samples.
 fn rank_counts(samples: &[Sample]) -> BTreeSet<u32> {
     let ranks = |sample: &Sample| match sample.kernel {
         Kernel::Collective(collective) => Some(collective.ranks),
@@ -161,7 +165,7 @@ fn rank_counts(samples: &[Sample]) -> BTreeSet<u32> {
     samples.iter().filter_map(ranks).collect()
 }
 
-/// Predicted time of one timing, in seconds.
+/// Returns the predicted time in seconds.
 pub(super) fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 {
     match sample.kernel {
         Kernel::Collective(collective) => {
@@ -172,8 +176,9 @@ pub(super) fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 
     }
 }
 
-/// What a search minimises: the mean of robust residuals of the logarithm, quadratic for small ones, linear beyond. Matrix products
-/// count by their duration, because most of a training step is spent in long ones, while most of a profile are short ones.
+/// Cost function: mean robust residual of the logarithm, quadratic for small residuals and linear
+/// for large ones. Matrix products are weighted by duration, because long kernels dominate a
+/// training step, but short kernels dominate a profile.
 fn cost(cluster: &Cluster, samples: &[Sample]) -> f64 {
     let rates = Rates::of(&cluster.device);
     let (mut sum, mut total) = (0.0, 0.0);
@@ -193,7 +198,7 @@ fn duration_weight(sample: &Sample) -> f64 {
     }
 }
 
-/// Mean and ninth decile of relative residuals.
+/// Returns the mean and the ninth decile of relative residuals.
 fn residuals(cluster: &Cluster, samples: &[Sample]) -> (f64, f64) {
     let rates = Rates::of(&cluster.device);
     let residual = |sample: &Sample| (predict(&rates, cluster, sample) / sample.time.secs() - 1.0).abs();

@@ -1,62 +1,63 @@
-//! The outcome of a fit, part by part and coefficient by coefficient.
+//! Calibration report per part and coefficient.
 
-/// How one part was fitted.
+/// Calibration result for a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartReport {
-    /// For example "matrix products".
+    /// Part name, for example "matrix products".
     pub part: &'static str,
-    /// Timings of it.
+    /// Number of timings.
     pub samples: usize,
-    /// Whether any of its coefficients was fitted; otherwise `note` has the reason.
+    /// True if any coefficient was fitted or confirmed.
     pub fitted: bool,
-    /// Mean relative residual of the given cluster.
+    /// Mean relative residual before the fit.
     pub mean_before: f64,
-    /// Ninth decile of the relative residuals of the given cluster.
+    /// Ninth decile of relative residuals before the fit.
     pub p90_before: f64,
-    /// Mean relative residual after the fit, never above `mean_before`; equal to it where nothing was fitted.
+    /// Mean relative residual after the fit, at most `mean_before`. Equal to `mean_before` if
+    /// nothing was fitted.
     pub mean_residual: f64,
-    /// Ninth decile of the relative residuals after the fit.
+    /// Ninth decile of relative residuals after the fit.
     pub p90_residual: f64,
-    /// The reason why nothing was fitted, or empty.
+    /// Explanation for unchanged coefficients, or empty.
     pub note: String,
-    /// The fitted coefficients, then those that did not change. Empty where there are too few timings for any.
+    /// Fitted coefficients, then unchanged ones. Empty without timings.
     pub coefficients: Vec<CoefficientReport>,
 }
 
-/// How one coefficient was fitted.
+/// Calibration result for a coefficient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoefficientReport {
-    /// Its path in the JSON of a cluster, for example "device.curves.attention.backward".
+    /// JSON path in a cluster, for example "device.curves.attention.backward".
     pub name: &'static str,
-    /// Different shapes among the timings that determine it; timings of one shape count once.
+    /// Number of different shapes that determine the coefficient.
     pub shapes: usize,
-    /// Fewest of them for a fit.
+    /// Minimum number of shapes for a fit.
     pub fewest: usize,
-    /// Whether it was fitted.
+    /// Result of the fit.
     pub outcome: Outcome,
-    /// Its value after the fit.
+    /// Value after the fit.
     pub value: f64,
 }
 
-/// Whether a coefficient was fitted.
+/// Result of a fit for a coefficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was, and may have ended at a bound, beyond which the fit does not search.
+    /// Fitted. Contains the bound if the search stopped there.
     Fitted(Option<Bound>),
-    /// It has the value of the given cluster.
+    /// Unchanged from the given cluster.
     Unchanged(Unchanged),
 }
 
-/// A bound of a coefficient.
+/// A bound for a coefficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The smallest value.
+    /// Minimum value.
     Lower,
-    /// The largest value.
+    /// Maximum value.
     Upper,
 }
 
-/// Why a coefficient did not change.
+/// Reason for an unchanged coefficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
     /// Too few timings determine it.

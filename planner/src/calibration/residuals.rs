@@ -1,4 +1,4 @@
-//! Measurements beside what a cluster says of them, for plots.
+//! Measured and predicted times, for plots.
 
 use super::parts::predict;
 use super::{Part, Sample};
@@ -6,30 +6,31 @@ use crate::cluster::Cluster;
 use crate::cost::kernel::Kernel;
 use crate::cost::operator::Rates;
 
-/// A measurement beside what a cluster says of it.
+/// A measured and a predicted time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Residual {
-    /// Size, as [`PartResiduals::size`] counts it.
+    /// Size in the unit of [`PartResiduals::size`].
     pub size: f64,
-    /// Measured time, in s.
+    /// Measured time in s.
     pub measured_s: f64,
-    /// Predicted time, in s.
+    /// Predicted time in s.
     pub predicted_s: f64,
 }
 
-/// The measurements of one part.
+/// Residuals of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartResiduals {
-    /// As in [`super::PartReport`].
+    /// Part name, as in [`super::PartReport`].
     pub part: &'static str,
-    /// What sizes count.
+    /// Unit of the sizes.
     pub size: &'static str,
-    /// At most so many as asked for, evenly thinned, in the order of the samples.
+    /// Points in sample order, thinned evenly to the requested maximum.
     pub points: Vec<Residual>,
 }
 
-/// What a cluster says of every sample that has a part, at most `most` points a part. Kernels of a profile are timed alone, so their
-/// rates are those before the power limit, as in [`super::fit`].
+/// Computes measured and predicted times for all samples that belong to a part, at most `most`
+/// points per part. Profiles time kernels separately, so the rates exclude the power limit, as in
+/// [`super::fit`].
 pub fn residuals(cluster: &Cluster, samples: &[Sample], most: usize) -> Vec<PartResiduals> {
     let mut alone = cluster.clone();
     if let Some(curves) = &mut alone.device.curves {

@@ -3,11 +3,11 @@
 use crate::cost::kernel::Kernel;
 use crate::units::Seconds;
 
-/// One measured kernel.
+/// A measured kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// What ran.
+    /// The kernel with its shape.
     pub kernel: Kernel,
-    /// How long it took; the median where a profile gives several.
+    /// Measured time; the median if a profile contains several.
     pub time: Seconds,
 }

@@ -1,4 +1,4 @@
-//! A fit finds the curves that made the samples, and says what it could not fit.
+//! Fits recover the curves that generated the samples and report unfitted coefficients.
 
 use super::*;
 use crate::cluster::presets::cluster;
@@ -56,7 +56,7 @@ fn attention(backward: bool) -> Vec<Kernel> {
     kernels
 }
 
-/// Timings of a device with an attention efficiency of 0.5 and a backward factor of 0.9.
+/// Returns timings for attention efficiency 0.5 and backward factor 0.9.
 fn attention_timings(backward: &[bool]) -> (Cluster, Vec<Sample>) {
     let mut truth = cluster("h100").unwrap();
     truth.device.attention_efficiency = 0.5;
@@ -72,8 +72,8 @@ fn coefficient<'a>(fitted: &'a Fitted, name: &str) -> &'a CoefficientReport {
     all.find(|coefficient| coefficient.name == name).unwrap()
 }
 
-/// Forward timings change the efficiency and leave the backward factor; backward timings alone change the factor and leave the
-/// efficiency; both together change both.
+/// Forward timings change only the efficiency, backward timings only the factor. Both together
+/// change both.
 #[test]
 fn the_attention_backward_is_fitted_only_where_it_was_timed() {
     const BACKWARD: &str = "device.curves.attention.backward";
@@ -107,7 +107,7 @@ fn the_attention_backward_is_fitted_only_where_it_was_timed() {
     }
 }
 
-/// Timings three times as fast as any efficiency allows end at the upper bound; the report says so.
+/// Timings three times faster than the upper bound allows. The report shows the bound.
 #[test]
 fn a_coefficient_at_its_bound_is_reported() {
     let (_, mut samples) = attention_timings(&[false]);
@@ -120,7 +120,7 @@ fn a_coefficient_at_its_bound_is_reported() {
     assert!((report.value - 1.0).abs() < 1e-3);
 }
 
-/// Timings that the present values predict exactly, and timings that no values predict better, change nothing.
+/// Exactly predicted timings, and timings that no fit improves, do not change coefficients.
 #[test]
 fn a_fit_never_ends_with_a_larger_residual() {
     let start = cluster("h100").unwrap();
@@ -133,7 +133,7 @@ fn a_fit_never_ends_with_a_larger_residual() {
     assert!(fitted.parts[0].mean_residual <= fitted.parts[0].mean_before);
     let (before, after) = (&start.device, &fitted.cluster.device);
     assert!((before.matmul_efficiency - after.matmul_efficiency).abs() < 1e-9);
-    // One timing is ten times as long: a fit to long kernels would follow it.
+    // A single timing is ten times longer. A fit weighted by duration would follow it.
     for (place, sample) in exact.iter().enumerate() {
         let mut noisy = exact.clone();
         noisy[place].time = Seconds::from_secs(sample.time.secs() * 10.0);
@@ -144,7 +144,7 @@ fn a_fit_never_ends_with_a_larger_residual() {
     }
 }
 
-/// A link without timings does not change, with a curve of its own or without one.
+/// A link without timings does not change, with or without a curve.
 #[test]
 fn what_was_not_measured_stays() {
     let mut without = cluster("h100").unwrap();

@@ -1,4 +1,4 @@
-//! Degrees, layers, sequences: what a plan assigns to whom.
+//! Assignment validation: degrees, layers and sequences.
 
 mod strategies;
 
@@ -16,9 +16,9 @@ use strategies::strategies;
 
 pub use strategies::check_phases;
 
-/// Checks degrees (CP is a setting of the scenario) against devices and model, that the stages hold every layer once and in order, that every
-/// iteration trains every sequence once, that sub-microbatches hold every instance of every module once, and that strategies of
-/// layers are of all layers. `batches[i]` is what iteration `i` trains.
+/// Validates a plan without separate module layouts. Checks the degrees against devices and model
+/// (CP is a scenario setting), layers per stage, sequences per iteration, instances per
+/// sub-microbatch and layer strategies. `batches[i]` is the batch of iteration `i`.
 pub fn check_assignment(
     plan: &Plan,
     model: &Model,
@@ -63,8 +63,8 @@ pub fn check_assignment(
     Ok(())
 }
 
-/// Where layers have strategies of their own, every cell has one for each of its layers: microbatch by microbatch, the stages
-/// that it visits in order.
+/// Checks that layer strategies, if present, cover all layers of all cells. Cells are ordered by
+/// microbatch, then stage.
 fn mixes(partition: &Partition, replica: &ReplicaPlan) -> Result<(), Violation> {
     if replica.mixes.is_empty() {
         return Ok(());
@@ -93,7 +93,7 @@ fn mixes(partition: &Partition, replica: &ReplicaPlan) -> Result<(), Violation> 
     Ok(())
 }
 
-/// Where heads are traded for tokens, each group of devices that does so has heads enough on every one of them.
+/// Checks all-to-all groups: the heads must be divisible among the devices.
 fn exchanges(plan: &Plan, model: &Model, training: &Training) -> Result<(), Violation> {
     let tensor = plan.layout.tensor;
     if training.context_exchange == ContextExchange::AllToAll {
@@ -106,8 +106,8 @@ fn exchanges(plan: &Plan, model: &Model, training: &Training) -> Result<(), Viol
     Ok(())
 }
 
-/// Of the heads that TP leaves a device, each device of an all-to-all attends with as many. Heads of keys and values are as
-/// many on each too, or one of them stands on as many devices as every other.
+/// Checks head numbers for all-to-all exchange: the CP degree divides the query heads per TP rank.
+/// Key-value heads per rank divide the CP degree, or vice versa.
 pub(super) fn traded(module: &Module, tensor: u32, context: u32) -> Result<(), Violation> {
     let (heads, shared) = (module.heads / tensor, module.kv_heads / tensor);
     let (fewer, more) = (shared.min(context), shared.max(context));
@@ -117,7 +117,7 @@ pub(super) fn traded(module: &Module, tensor: u32, context: u32) -> Result<(), V
     Ok(())
 }
 
-/// Every sequence of every iteration is trained once.
+/// Checks that every sequence is trained exactly once per iteration.
 fn once(plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
     for (iteration, batch) in batches.iter().enumerate() {
         sequences_once(iteration, &plan.iterations[iteration].replicas, batch.sequences.len())?;
@@ -125,7 +125,7 @@ fn once(plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The replicas of an iteration train each of `count` sequences once.
+/// Checks that the replicas train each of `count` sequences exactly once.
 pub(super) fn sequences_once(iteration: usize, replicas: &[ReplicaPlan], count: usize) -> Result<(), Violation> {
     let mut times = vec![0_u32; count];
     for &sequence in replicas.iter().flat_map(|replica| &replica.microbatches).flatten() {
@@ -140,7 +140,7 @@ pub(super) fn sequences_once(iteration: usize, replicas: &[ReplicaPlan], count: 
     }
 }
 
-/// Iterations, replicas, ranks, stages and microbatches are as many as the layout says.
+/// Checks the number of iterations, replicas, ranks, stages and microbatches against the layout.
 fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
     let equal = |what, found: usize, expected: usize| {
         if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
@@ -149,7 +149,7 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
     equal("iterations", plan.iterations.len(), iterations)?;
     for iteration in &plan.iterations {
         let grouped = iteration.replicas.iter().any(|replica| !replica.groups.is_empty());
-        // Ranks that work in groups are the replicas, and stand in one list.
+        // Context-parallel ranks are the replicas; the plan stores them in a single list.
         equal("replicas", iteration.replicas.len(), if grouped { 1 } else { layout.data as usize })?;
         for replica in &iteration.replicas {
             if grouped {
@@ -175,7 +175,7 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Every group stands on ranks that exist, each of them once, and no rank is in two groups that start together.
+/// Checks that group ranks exist and are distinct, and that simultaneous groups are disjoint.
 fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     let equal = |what, found: usize, expected: usize| {
         if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
@@ -204,7 +204,7 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Stages hold every layer once and in order.
+/// Checks that the stages contain all layers exactly once and in order.
 pub(super) fn layers(partition: &Partition, model: &Model) -> Result<(), Violation> {
     let (mut module, mut layer) = (0, 0);
     for (stage, ranges) in partition.stages.iter().enumerate() {
@@ -234,15 +234,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::action::Schedule;
     use crate::cost::{Pricing, StrategyMix};
     use crate::observer::Unobserved;
-    use crate::plan::{SequenceGroup, plan_pipeweaver};
+    use crate::plan::SequenceGroup;
+    use crate::planners::plan_pipeweaver;
+    use crate::scenario::Sampler;
     use crate::scenario::validate::NoDatasets;
     use crate::scenario::{PlannerKind, ValidScenario, parse};
-    use crate::schedule::Schedule;
-    use crate::workload::{Sampler, packing};
+    use crate::workload::packing;
 
-    /// Two groups of one gang over four ranks, after `spoil`.
+    /// Validates two simultaneous groups on four ranks after `spoil`.
     fn checked(spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(), Violation> {
         let group = |ranks: &[u32]| SequenceGroup {
             ranks: ranks.to_vec(),
@@ -266,12 +268,13 @@ mod tests {
     #[test]
     fn sound_groups_pass() {
         assert_eq!(checked(|_| {}), Ok(()));
-        // One behind the other a rank may be in both.
+        // Sequential groups may share ranks.
         assert_eq!(checked(|replica| (replica.groups[1].gang, replica.groups[1].ranks) = (1, vec![0, 3])), Ok(()));
     }
 
-    /// Llama-3 8B, 32 heads with 8 of keys and values: at TP 2 a device has 16 and 4, which 2, 4, 8 and 16 share out, 3 and 6 do
-    /// not; at TP 8 the last 4 heads cannot be dealt to 8.
+    /// Llama-3 8B has 32 heads and 8 key-value heads. At TP 2, a device has 16 and 4 of them: CP 2,
+    /// 4, 8 and 16 are valid, 3 and 6 are not. At TP 8, the remaining 4 heads cannot be split
+    /// across CP 8.
     #[test]
     fn heads_are_traded_only_among_as_many_as_have_some() {
         let model = crate::model::presets::model("llama-3-8b").unwrap();
@@ -295,8 +298,8 @@ mod tests {
         }
     }
 
-    /// What the checker says of a PipeWeaver plan after `spoil`. Actions are held against the parts elsewhere: here as many
-    /// travel as there are.
+    /// Validates a PipeWeaver plan after `spoil`. The schedule gets a matching number of
+    /// microbatches, because separate tests compare actions with parts.
     fn spoilt(kind: PlannerKind, spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(), Violation> {
         let scenario = json!({
             "schema": "scenario/1", "model": { "preset": "internvl3-2b" }, "cluster": { "preset": "h100", "nodes": 1 },
@@ -345,7 +348,7 @@ mod tests {
         assert!(matches!(none, Err(Violation::Shape { what: "layers with a strategy", found: 0, .. })), "{none:?}");
         let fewer = spoilt(kind, |replica| replica.mixes.truncate(1));
         assert!(matches!(fewer, Err(Violation::Shape { what: "strategies of layers", .. })), "{fewer:?}");
-        // Groups and pipelines with schemes of their own do as the settings say.
+        // Context-parallel groups and schemes use the strategies from the settings.
         let grouped = checked(|replica| replica.mixes.push(StrategyMix::default()));
         assert_eq!(grouped, Err(Violation::Shape { what: "strategies of layers", found: 1, expected: 0 }));
     }

@@ -1,9 +1,9 @@
-//! Execution plans: whether what every rank is told to do can be done, and does what the timeline says.
+//! Execution plan validation against the timeline.
 //!
-//! The lists are read against the definitions: what each action needs, what therefore has to travel, how the ends
-//! of a channel meet. Then all ranks walk through their lists in a small [machine](machine) whose transfers begin when
-//! both ends are launched, whose batches are done when all of them is done, and whose waits block. It takes the
-//! durations of the timeline, so that it also says what the plan takes with its buffers.
+//! Initially, action lists are checked against the definitions: inputs, required transfers and
+//! matching channel ends. Then a small [machine](machine) simulates the lists. A transfer starts
+//! when sender and receiver have launched it, a batch completes with the last transfer, and waits
+//! block. Durations come from the timeline, so the result also shows the effect of limited buffers.
 
 mod demand;
 mod lists;
@@ -14,24 +14,25 @@ use serde::{Deserialize, Serialize};
 use crate::execution_plan::ExecutionPlan;
 use crate::timeline::Timeline;
 
-/// What a sound plan does when its lists are walked through with the durations of its timeline.
+/// Simulation result of a valid execution plan with the timeline's durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Replay {
-    /// End of the last stage, in ns. With unlimited buffers that of the timeline; a rank without a free buffer waits.
+    /// End of the last stage, in ns. Equal to the timeline's end if buffers are unlimited;
+    /// otherwise a rank can wait for a free buffer.
     pub end_ns: u64,
-    /// The most receives of one channel that were launched and whose action had not run.
+    /// Maximum number of launched receives per channel whose action has not run.
     pub receives_held: u32,
-    /// The most sends of one channel that were launched and not waited for.
+    /// Maximum number of launched sends per channel that are not yet waited for.
     pub sends_held: u32,
 }
 
-/// A rank and the index of an action in its list.
+/// Position of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct At {
-    /// The rank.
+    /// Rank.
     pub rank: usize,
-    /// Index in its list.
+    /// Index in the rank's list.
     pub index: usize,
 }
 
@@ -41,88 +42,88 @@ impl std::fmt::Display for At {
     }
 }
 
-/// What is wrong with an execution plan.
+/// A violation in an execution plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionViolation {
-    /// It has not a list for every rank.
+    /// The number of lists differs from the rank count.
     #[error("{found} lists for {expected} ranks")]
     Ranks {
-        /// Lists.
+        /// Number of lists.
         found: usize,
-        /// Ranks of the timeline.
+        /// Ranks in the timeline.
         expected: usize,
     },
-    /// A stage with a transfer, a transfer without, or to the rank itself or one that does not exist.
+    /// A stage action has a transfer, a transfer action has none, or the peer is invalid.
     #[error("{0}: stage and transfer do not fit each other")]
     Malformed(At),
-    /// It runs what the timeline does not run on that rank.
+    /// The timeline does not contain this action on the rank.
     #[error("{0}: this rank has no such stage and microbatch")]
     Foreign(At),
-    /// It runs, launches or waits for something again.
+    /// An action, launch or wait is duplicated.
     #[error("{0}: this was done before")]
     Repeated(At),
-    /// It runs something before what stands before it in the timeline.
+    /// An action runs earlier than in the timeline's order.
     #[error("{0}: another stage or microbatch is next")]
     Reordered(At),
-    /// Two overlapped stages do not follow each other, or are not those that the timeline overlaps.
+    /// Overlapped stages are not adjacent, or the timeline does not overlap them.
     #[error("{0}: overlapped stages must follow each other, as in the timeline")]
     Torn(At),
-    /// Times run backwards, or a stage has another start or duration than in the timeline.
+    /// Start times decrease, or a start or duration differs from the timeline.
     #[error("{0}: starts or lasts otherwise than in the timeline, or starts before the action in front of it")]
     Time(At),
-    /// What ranks do behind their last stage is not what the timeline says.
+    /// Gradient synchronisation or optimizer step differ from the timeline.
     #[error("gradient synchronisation and optimizer are other ones than in the timeline")]
     Ending,
-    /// A stage that the timeline runs is not in the list.
+    /// The list lacks a stage of the timeline.
     #[error("rank {rank} never runs stage {stage} for microbatch {microbatch}")]
     Missing {
         /// The rank.
         rank: usize,
-        /// The stage.
+        /// Stage index.
         stage: u32,
-        /// The microbatch.
+        /// Microbatch index.
         microbatch: u32,
     },
-    /// A stage runs before what it needs was computed on its rank, or received and waited for.
+    /// A stage runs although an input is not computed locally, or not received and waited for.
     #[error("{0}: an input was not computed or waited for before")]
     Unfed(At),
-    /// A result is sent before it is computed.
+    /// A send precedes the computation of its result.
     #[error("{0}: sends what has not been computed")]
     Unmade(At),
-    /// A transfer that nobody needs.
+    /// A transfer is not required.
     #[error("{0}: nobody needs this transfer")]
     Unneeded(At),
-    /// A wait for what this rank has not launched before.
+    /// A wait has no previous launch on this rank.
     #[error("{0}: waits for what was not launched before")]
     Unstarted(At),
-    /// A launch that nobody waits for.
+    /// A launch has no wait.
     #[error("{0}: is never waited for")]
     Unwaited(At),
-    /// A batch whose launches do not follow each other.
+    /// The launches of a batch are not adjacent.
     #[error("{0}: its batch was closed before")]
     Batch(At),
-    /// A launch without a counterpart on the other rank.
+    /// A launch has no counterpart on the peer rank.
     #[error("{0}: has no counterpart on rank {peer}", peer = .1)]
     Unmatched(At, usize),
-    /// The ends of a channel name its transfers in different orders, or a transfer with different tags or sizes.
+    /// Sender and receiver of a channel differ in the order, tag or size of transfers.
     #[error("from rank {from} to rank {to}: transfer {place} is another one, or has another tag or size, at both ends")]
     Order {
         /// Sending rank.
         from: usize,
         /// Receiving rank.
         to: usize,
-        /// Place in the order of the channel.
+        /// Position in the channel order.
         place: usize,
     },
-    /// The timeline itself is not one of a whole pipeline.
+    /// The timeline is not from a complete pipeline.
     #[error("stage {stage} never finishes microbatch {microbatch} in the timeline")]
     Incomplete {
-        /// The stage.
+        /// Stage index.
         stage: u32,
-        /// The microbatch.
+        /// Microbatch index.
         microbatch: u32,
     },
-    /// Ranks wait for each other in a circle.
+    /// Ranks wait in a cycle.
     #[error("deadlock: {}", describe(.0))]
     Deadlock(Vec<At>),
 }
@@ -133,12 +134,12 @@ fn describe(circle: &[At]) -> String {
     waits.collect::<Vec<_>>().join("; ")
 }
 
-/// Checks an execution plan against the timeline that it is of: every computation once and in order, every input there,
-/// every send with one receive, the order of every channel the same at both ends, every launch waited for, no
-/// deadlock.
+/// Validates an execution plan against its timeline. All computations must run exactly once, in
+/// order and after their inputs are available. Sends must match receives, and channel orders must
+/// agree at sender and receiver. Every launch needs a wait. Deadlocks are rejected.
 ///
 /// # Errors
-/// Names the first thing that is wrong.
+/// Returns the first violation.
 pub fn check_execution_plan(plan: &ExecutionPlan, timeline: &Timeline) -> Result<Replay, ExecutionViolation> {
     let expected = timeline.ranks as usize;
     if plan.ranks.len() != expected {
@@ -146,7 +147,7 @@ pub fn check_execution_plan(plan: &ExecutionPlan, timeline: &Timeline) -> Result
     }
     let demand = demand::Demand::of(timeline)?;
     let held = lists::check_lists(plan, &demand)?;
-    // Plans of engines that did not write them have none.
+    // Plans from earlier engines have no endings.
     if !plan.endings.is_empty() && !demand.ends_with(&plan.endings) {
         return Err(ExecutionViolation::Ending);
     }

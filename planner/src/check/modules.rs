@@ -1,23 +1,24 @@
-//! Modules with layouts of their own: where they stand, what their copies are given, and when it runs.
+//! Validation for modules with separate layouts: placement, assignment of parts, and timing.
 //!
-//! Everything is stated again from the definitions: devices of a copy's pipeline rank, stages of a copy, instances of a
-//! module in a microbatch, and what a part is made from.
+//! All definitions are implemented again: devices per pipeline rank of a copy, stages of a copy,
+//! module instances in a microbatch, and inputs of a part.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Violation;
 use super::assignment::{layers, sequences_once, traded};
+use crate::action::ActionKind;
 use crate::cost::PipelineCosts;
 use crate::model::{Model, Module, ModuleRole};
 use crate::plan::{ModuleLayout, Part, Plan, ReplicaPlan};
-use crate::schedule::ActionKind;
 use crate::simulate::Execution;
 use crate::training::{ContextExchange, Training};
 use crate::workload::{PackedBatch, Sequence};
 
-/// Checks that every module stands on devices of the cluster, equal to or apart from those of other ranks, that degrees
-/// divide what they cut, and that every iteration trains every instance of every module once.
+/// Validates placement and assignment. Module devices exist in the cluster. Ranks use equal or
+/// disjoint devices. Degrees divide the quantities they split. Each iteration trains all instances
+/// in all modules exactly once.
 pub fn check_modules(
     plan: &Plan,
     model: &Model,
@@ -61,7 +62,7 @@ pub fn check_modules(
             return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
         }
         sequences_once(iteration, &planned.replicas, batch.sequences.len())?;
-        // Through a chain go whole microbatches of the last module, and whatever feeds them with them.
+        // In a chain, parts are undivided microbatches of the last module, including all inputs.
         let cut = if is_chain(plan) { model.modules.len() - 1..model.modules.len() } else { 0..model.modules.len() };
         if cut.start > 0 {
             whole(model, replica, batch)?;
@@ -74,7 +75,7 @@ pub fn check_modules(
     Ok(())
 }
 
-/// Every microbatch is one part of the last module.
+/// Checks that each microbatch is a single part of the last module.
 fn whole(model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
     let Some(last) = model.modules.last() else { return Ok(()) };
     for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
@@ -118,17 +119,16 @@ fn divides(layout: &ModuleLayout, module: &Module) -> Result<(), String> {
     }
 }
 
-/// A stage of a copy.
 #[derive(Debug, Clone)]
 struct Stage {
     module: usize,
     copy: u32,
-    /// Its number in the partition.
+    /// Index in the partition.
     cut: usize,
     devices: Range<u32>,
 }
 
-/// All stages in the order of modules, copies and layers, and the blocks of devices that they stand on.
+/// All stages, ordered by module, copy and layer, and their device blocks.
 struct Stands {
     stages: Vec<Stage>,
     blocks: Vec<Range<u32>>,
@@ -180,8 +180,8 @@ impl Stands {
     }
 }
 
-/// Whether the one layout of all modules cuts them as one chain: a stage holds layers of two, or the stages of a module do
-/// not divide by the ranks.
+/// Returns true if a single layout splits all modules as a chain: a stage contains layers from two
+/// modules, or a module's stages are not divisible by the number of ranks.
 fn is_chain(plan: &Plan) -> bool {
     let [layout] = plan.modules.as_slice() else { return false };
     let stages = &plan.partition.stages;
@@ -194,7 +194,7 @@ fn is_chain(plan: &Plan) -> bool {
         && (stages.iter().any(|ranges| ranges.len() > 1) || (layout.first as usize..layout.end as usize).any(uneven))
 }
 
-/// Instances of a module in each sample or sequence that carries them.
+/// Instances of a module in a sample or sequence.
 fn instances(module: &Module, carrier: &Sequence) -> u32 {
     match (module.role, module.video) {
         (ModuleRole::Backbone, _) => 1,
@@ -204,7 +204,7 @@ fn instances(module: &Module, carrier: &Sequence) -> u32 {
     }
 }
 
-/// Of each instance of a module in a microbatch, the samples that it is made of: a backbone's are all of a sequence.
+/// Returns the sample range per instance. A backbone instance covers all samples in a sequence.
 fn samples(module: &Module, batch: &PackedBatch, microbatch: &[u32]) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let mut sample = 0;
@@ -223,7 +223,8 @@ fn samples(module: &Module, batch: &PackedBatch, microbatch: &[u32]) -> Vec<Rang
     all
 }
 
-/// Parts hold every instance of the modules that are `cut`, in every microbatch, once, on copies that exist.
+/// Checks that parts contain all instances of the modules in `cut` exactly once per microbatch, on
+/// existing copies.
 pub(super) fn instances_once(
     model: &Model,
     (replica, batch): (&ReplicaPlan, &PackedBatch),
@@ -265,8 +266,9 @@ pub(super) fn instances_once(
     Ok(())
 }
 
-/// Checks that no device does two things at a time, that every part waits for all that it is made from, and every gradient
-/// for all that the part went into, and that a rank holds the weights of all modules on it.
+/// Validates the timing of a run. Devices run at most one action at a time. Parts start when all
+/// inputs are available, gradients when all dependent backwards are done. Static memory covers the
+/// weights of all modules on a rank.
 pub fn check_module_run(
     plan: &Plan,
     (model, training): (&Model, &Training),
@@ -276,9 +278,9 @@ pub fn check_module_run(
     costs: &PipelineCosts,
 ) -> Result<(), Violation> {
     let stands = Stands::of(plan, model)?;
-    // Start and end of everything by the first device of its block, which no other block holds.
+    // Actions keyed by the lowest device in the block, which identifies the block.
     let mut busy: BTreeMap<u32, Vec<(u64, u64, usize, String)>> = BTreeMap::new();
-    // First start and last end of forwards, and of gradients of inputs, by part.
+    // Earliest start and latest end by part: forwards, then input gradients.
     let mut spans = vec![[(u64::MAX, 0_u64); 2]; replica.parts.len()];
     let mut homes: BTreeMap<usize, u32> = BTreeMap::new();
     for (rank, order) in replica.schedule.orders.iter().enumerate() {
@@ -292,7 +294,7 @@ pub fn check_module_run(
             }
             let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
             busy.entry(home).or_default().push((start, end, rank, action.to_string()));
-            // Gradients of weights go nowhere.
+            // Weight gradients are not sent.
             if action.kind != ActionKind::WeightGrad {
                 let span = &mut spans[action.microbatch as usize][usize::from(action.kind != ActionKind::Forward)];
                 *span = (span.0.min(start), span.1.max(end));
@@ -312,7 +314,8 @@ pub fn check_module_run(
     if training.zero_stage() < 3 { weights(plan, (model, training), &stands, &homes, costs) } else { Ok(()) }
 }
 
-/// A part begins when all that it is made from has come through, and what fed it goes back behind it.
+/// Checks that parts start after their inputs, and that input parts run backward after the parts
+/// that depend on them.
 fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64, u64); 2]]) -> Result<(), Violation> {
     let mut by_microbatch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (index, part) in replica.parts.iter().enumerate() {
@@ -347,8 +350,8 @@ fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64
     Ok(())
 }
 
-/// Whether a module reads what another makes: backbones what encoders make, generators what the backbone makes or, where
-/// there is none, the encoders.
+/// Returns true if module `into` reads the output of module `from`. Backbones read encoders.
+/// Generators read the backbone or, without a backbone, the encoders.
 fn reads(model: &Model, into: usize, from: usize) -> bool {
     let encoder = |role| matches!(role, ModuleRole::VisionEncoder | ModuleRole::AudioEncoder);
     let (reader, made) = (model.modules[into].role, model.modules[from].role);
@@ -361,7 +364,7 @@ fn reads(model: &Model, into: usize, from: usize) -> bool {
         }
 }
 
-/// The static memory of a rank holds at least the weights of all modules on it.
+/// Checks that static memory per rank is at least the weight size of all modules on it.
 fn weights(
     plan: &Plan,
     (model, training): (&Model, &Training),

@@ -1,17 +1,17 @@
-//! One replica's run: completeness, precedence, exclusivity, memory.
+//! Replica run validation: completeness, precedence, exclusivity and memory.
 
 use super::Violation;
+use crate::action::{Action, ActionKind, Schedule};
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, ActionKind, Schedule};
 use crate::simulate::Execution;
 use crate::units::Bytes;
 
 /// Marks an action that did not run.
 const NEVER: u64 = u64::MAX;
 
-/// Checks an executed schedule against the definitions: every microbatch goes forward and backward through every
-/// stage once, on the rank that owns the stage, never before its input has arrived, one action at a time, within
-/// `limit` bytes.
+/// Validates an executed schedule. Each microbatch passes all stages on its path forward and
+/// backward exactly once, on the rank that owns the stage. Actions start after input arrival, run
+/// one at a time and respect the `limit` in bytes.
 pub fn check_run(
     schedule: &Schedule,
     execution: &Execution,
@@ -35,7 +35,8 @@ pub fn check_run(
     Ok(())
 }
 
-/// When forward, input gradient and weight gradient of every cell end, and when what they send has arrived.
+/// End times of forward, input gradient and weight gradient per cell, and arrival times of the
+/// results.
 struct Ends {
     forward: Vec<u64>,
     input: Vec<u64>,
@@ -44,7 +45,7 @@ struct Ends {
     gradient_arrival: Vec<u64>,
 }
 
-/// How long an action lasts by itself.
+/// Duration of an action without overlap.
 fn lasts(action: &Action, cell: usize, costs: &PipelineCosts) -> u64 {
     let (input, weight) = (costs.input_grad[cell].get(), costs.weight_grad[cell].get());
     match action.kind {
@@ -55,7 +56,8 @@ fn lasts(action: &Action, cell: usize, costs: &PipelineCosts) -> u64 {
     }
 }
 
-/// The start of the overlapped pair that the action at `place` belongs to, its end, and whether it is its second.
+/// Returns start and end of the overlapped pair that contains the action at `place`, and true for
+/// the later action.
 fn pair(order: &[Action], place: usize, rank: usize, execution: &Execution) -> Option<(u64, u64, bool)> {
     let (start, end) = (&execution.start[rank], &execution.end[rank]);
     if order[place].with_next && place + 1 < order.len() {
@@ -67,8 +69,8 @@ fn pair(order: &[Action], place: usize, rank: usize, execution: &Execution) -> O
     }
 }
 
-/// Notes every end, and on the way that actions are the rank's own, run once, one at a time (or as an overlapped
-/// pair), as long as they cost.
+/// Collects end times. Also checks that the rank owns all actions in its order and runs them once,
+/// sequentially or as overlapped pairs, with a duration equal to the cost.
 fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Result<Ends, Violation> {
     let never = || vec![NEVER; costs.flows.cells()];
     let mut ends =
@@ -101,7 +103,7 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
             if start < free || !right {
                 return Err(Violation::Exclusivity { rank, action: action.to_string(), start, end });
             }
-            // What a pair computes is there when both have ended.
+            // The results of a pair are available when the pair is done.
             let ready = pair.map_or(end, |(_, last, _)| last);
             let sets: &mut [&mut u64] = match action.kind {
                 ActionKind::Forward => &mut [&mut ends.forward[cell]],
@@ -136,7 +138,7 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
     Ok(ends)
 }
 
-/// All ranks of a gang start its forward at one time, and its backward at one time.
+/// Checks that the ranks of a gang start forwards at the same time, and likewise backwards.
 fn gangs(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Result<(), Violation> {
     let mut begun = vec![None; 2 * costs.flows.gangs()];
     for (rank, order) in schedule.orders.iter().enumerate() {
@@ -153,7 +155,7 @@ fn gangs(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> R
     Ok(())
 }
 
-/// Only a forward and a backward of different microbatches run overlapped.
+/// Returns true if the actions may overlap: a forward and a backward of different microbatches.
 fn overlaps(first: &Action, second: &Action) -> bool {
     let forward = |action: &Action| action.kind == ActionKind::Forward;
     forward(first) != forward(second) && first.microbatch != second.microbatch && !second.with_next
@@ -171,7 +173,8 @@ fn precedence(
         let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
         let (stages, cell) = (flows.stages_of(microbatch), flows.cell(stage, microbatch));
         let input = match action.kind {
-            // Inside a gang nothing is handed on: a backward needs its own forward.
+            // A gang sends nothing between stages; a backward depends only on the forward of the
+            // same cell.
             ActionKind::Forward if flows.gang_of(microbatch).is_some() => 0,
             ActionKind::Backward | ActionKind::InputGrad if flows.gang_of(microbatch).is_some() => ends.forward[cell],
             ActionKind::Forward if stage > stages.start => ends.forward_arrival[flows.cell(stage - 1, microbatch)],
@@ -198,7 +201,7 @@ fn precedence(
             }
             ActionKind::WeightGrad => ends.input[cell],
         };
-        // The second of a pair needs its input when the pair starts.
+        // The later action in a pair needs its input when the pair starts.
         let start = match pair(order, place, rank, execution) {
             Some((first, _, true)) => first,
             _ => execution.start[rank][place].get(),
@@ -210,7 +213,7 @@ fn precedence(
     Ok(())
 }
 
-/// Adds up what is held at the start of every action: all that was kept and not yet given back.
+/// Sums static memory, stored activations and temporary memory whenever an action starts.
 fn memory(
     rank: usize,
     order: &[Action],
@@ -259,9 +262,9 @@ fn memory(
 mod tests {
     use super::*;
     use crate::cost::UniformTimes;
-    use crate::flow::{Flows, Gathered};
     use crate::schedule::one_f_one_b;
     use crate::simulate::execute;
+    use crate::stage_graph::{Flows, Gathered};
     use crate::units::Nanos;
 
     fn costs() -> PipelineCosts {
@@ -315,7 +318,7 @@ mod tests {
         assert_eq!(heavy, Err(Violation::Memory { rank: 1, needed_mib: 2, limit_mib: 0 }));
     }
 
-    /// Two items of two ranks each, one behind the other; the second rank of the first starts a nanosecond late.
+    /// Two sequential items on two ranks each. Rank 1 starts item 0 one nanosecond late.
     #[test]
     fn ranks_of_a_gang_that_start_apart_are_found() {
         let items: Vec<Gathered> = (0..2).map(|gang| Gathered { ranks: vec![0, 1], gang }).collect();
@@ -330,8 +333,8 @@ mod tests {
         let schedule = Schedule { stages: 4, microbatches: 2, orders };
         let mut execution = execute(&schedule, &costs).unwrap();
         assert_eq!(check_run(&schedule, &execution, &costs, Bytes::new(9)), Ok(()));
-        // Forward 0 to 10, backward to 30, the second item from 30 on: its backward, from 40 to 60, may be late without
-        // harm to anything else.
+        // Forward 0 to 10, backward to 30, then item 1. The backward of item 1, from 40 to 60, can
+        // be late and cause no further violation.
         for times in [&mut execution.start, &mut execution.end, &mut execution.send_start] {
             times[1][3] += Nanos::new(1);
         }

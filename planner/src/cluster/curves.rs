@@ -1,106 +1,107 @@
-//! Efficiency curves of a device and its links: how much of a peak a kernel of some shape reaches.
+//! Efficiency curves for devices and links: the fraction of a peak that a kernel reaches, by shape.
 //!
-//! Peaks stand in [`Device`](super::Device) and [`Link`](super::Link); a curve is relative to them, so that an
-//! edited peak moves every prediction. docs/models.md, section 3, has the formulas.
+//! [`Device`](super::Device) and [`Link`](super::Link) contain the peaks. Curves are relative to
+//! them, so that editing a peak changes all predictions (formulas: docs/models.md, section 3).
 
 use serde::{Deserialize, Serialize};
 
-/// Fitted curves of a device, with their source.
+/// Fitted curves for a device, with their source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Curves {
-    /// What was fitted and on what.
+    /// Data source of the fit.
     pub calibration: Calibration,
     /// Matrix products.
     pub matmul: MatMulCurve,
     /// Fused attention.
     pub attention: AttentionCurve,
-    /// Kernels limited by memory.
+    /// Memory-bound kernels.
     pub streaming: StreamingCurve,
-    /// Rate of matrix products and attention in continuous operation, at the power limit, relative to when they are
-    /// timed alone.
+    /// Rate of matrix products and attention in continuous operation at the power limit, relative
+    /// to separately timed kernels.
     pub sustained: f64,
-    /// Time of the host for one operator, in µs; it hides behind the device's work where that is longer.
+    /// Host time per operator in µs. It is hidden while the device is slower.
     pub host_us: f64,
-    /// Time of the host for one microbatch of one stage beside its operators (data, loss, bookkeeping), in µs.
+    /// Additional host time per microbatch and stage in µs (data, loss, bookkeeping).
     pub host_microbatch_us: f64,
 }
 
-/// What a device's curves stand on.
+/// Measurements behind the curves of a device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// Where the measurements come from, or why there are none.
+    /// Measurement source, or an explanation if there are no measurements.
     pub source: String,
-    /// Timings of matrix products that were fitted.
+    /// Number of fitted matrix product timings.
     #[serde(default)]
     pub matmul: u32,
-    /// Timings of attention kernels that were fitted.
+    /// Number of fitted attention timings.
     #[serde(default)]
     pub attention: u32,
-    /// Timings of memory-bound kernels that were fitted.
+    /// Number of fitted timings for memory-bound kernels.
     #[serde(default)]
     pub streaming: u32,
-    /// Timings of collectives that were fitted.
+    /// Number of fitted collective timings.
     #[serde(default)]
     pub collective: u32,
-    /// Mean relative residual of the fitted timings.
+    /// Mean relative residual of fitted timings.
     #[serde(default)]
     pub residual: f64,
 }
 
 impl Calibration {
-    /// All fitted timings.
+    /// Total number of fitted timings.
     pub const fn samples(&self) -> u32 {
         self.matmul + self.attention + self.streaming + self.collective
     }
 }
 
-/// How a matrix product's rate depends on its shape, relative to the device's `matmul_efficiency`.
+/// Rate of a matrix product by shape, relative to the device's `matmul_efficiency`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MatMulCurve {
-    /// Columns of the inner dimension that pass before a tile's pipeline is full.
+    /// Inner-dimension columns processed before a tile's pipeline is full.
     pub fill: f64,
-    /// Rate of output tiles of 128 x 128 relative to 256 x 128.
+    /// Rate of 128 x 128 output tiles relative to 256 x 128.
     pub tile_128: f64,
-    /// Rate of tiles of 128 x 64.
+    /// Rate of 128 x 64 tiles relative to 256 x 128.
     pub tile_64: f64,
-    /// Rate of tiles of 64 x 64.
+    /// Rate of 64 x 64 tiles relative to 256 x 128.
     pub tile_small: f64,
-    /// Share of the last, partly filled wave of tiles that is lost: 1 as if it were full, 0 as if it cost nothing.
+    /// Lost fraction of the last, partially filled tile wave: 1 if it costs a full wave, 0 if it
+    /// costs only its tiles.
     pub last_wave: f64,
-    /// Share of the memory bandwidth that operands and result reach.
+    /// Fraction of the memory bandwidth for operands and result.
     pub traffic: f64,
     /// Rate of an input gradient relative to a forward product.
     pub input_grad: f64,
     /// Rate of an accumulated weight gradient relative to a forward product.
     pub weight_grad: f64,
-    /// Rate of grouped products (experts) relative to one product of the same tiles.
+    /// Rate of grouped products (experts) relative to a single product with the same tiles.
     pub grouped: f64,
-    /// How much longer a long kernel takes than its first part says, because the power limit lowers the clock.
+    /// Maximum relative slowdown of long kernels, because the power limit reduces the clock.
     pub power_drop: f64,
-    /// Duration at which half of that drop is reached, in ms.
+    /// Kernel duration with half of the maximum slowdown, in ms.
     pub power_ms: f64,
 }
 
-/// How a fused attention kernel's rate depends on its shape, relative to the device's `attention_efficiency`.
+/// Rate of fused attention by shape, relative to the device's `attention_efficiency`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AttentionCurve {
-    /// Blocks of 128 queries (over heads and sequences) at which half of the rate is reached.
+    /// Number of 128-query blocks (over heads and sequences) for half of the rate.
     pub half_blocks: f64,
-    /// Length at which half of the rate is reached.
+    /// Sequence length for half of the rate.
     pub half_length: f64,
-    /// Rate of the backward pass relative to the forward.
+    /// Rate of the backward relative to the forward.
     pub backward: f64,
 }
 
-/// Shares of the memory bandwidth, relative to the device's `memory_efficiency`, by what a kernel does.
+/// Fraction of the memory bandwidth by kernel class, relative to the device's `memory_efficiency`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -109,7 +110,7 @@ pub struct StreamingCurve {
     pub norm: f64,
     /// Residual additions, dropout.
     pub elementwise: f64,
-    /// Activation functions, rotary positions.
+    /// Activation functions, rotary embedding.
     pub activation: f64,
     /// Embedding lookups.
     pub embedding: f64,
@@ -117,24 +118,25 @@ pub struct StreamingCurve {
     pub softmax: f64,
     /// Cross entropy.
     pub loss: f64,
-    /// Permutation of tokens to experts.
+    /// Token permutation for experts.
     pub permute: f64,
     /// Optimizer step.
     pub optimizer: f64,
 }
 
-/// How a link's rate depends on the message.
+/// Rate of a link by message size.
 ///
-/// time = `base_us` + `per_rank_us` (n - 1) + wire bytes / bandwidth x (1 + (`small_bytes` / bytes)^(1/5)) / share
+/// time = `base_us` + `per_rank_us` (n - 1) + wire bytes / bandwidth x (1 + (`small_bytes` /
+/// bytes)^(1/5)) / share
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkCurve {
-    /// Start of a collective, in µs.
+    /// Start of a collective in µs.
     pub base_us: f64,
-    /// What each further rank adds, in µs.
+    /// Additional time per rank in µs.
     pub per_rank_us: f64,
-    /// Scale of the slow approach to the full rate, in bytes.
+    /// Scale of the small-message term in bytes.
     pub small_bytes: f64,
     /// Rate between two devices relative to larger groups.
     pub pair: f64,
@@ -145,7 +147,7 @@ pub struct LinkCurve {
 }
 
 impl Curves {
-    /// What is assumed of a device that nobody measured: the middle of the measured ones.
+    /// Curves for unmeasured devices: the middle of the measured ones.
     pub fn generic() -> Self {
         Self {
             calibration: Calibration {
@@ -162,27 +164,28 @@ impl Curves {
     }
 }
 
-/// What an H100 keeps at its power limit, which nobody measured kernel by kernel. Products beyond a millisecond reach 84 %
-/// of the largest measured product on A100s (vidur and SimuMax agree), 61 % on a B200 timed back to back (SimuMax), and
-/// 85 % on an H100 timed with pauses (vidur): halfway between A100 and B200 is 72 %, or 0.85 of the latter.
+/// Sustained rate of an H100 at the power limit. No kernel measurements exist. Products longer than
+/// a millisecond reach 84 % of the maximum rate on A100s (vidur and SimuMax agree), 61 % on a B200
+/// timed without pauses (SimuMax), and 85 % on an H100 timed with pauses (vidur). The midpoint
+/// between A100 and B200 is 72 %, which is 0.85 of 85 %.
 pub const H100_SUSTAINED: f64 = 0.85;
 
-/// Host time of one operator on the machines of 2022 (Megatron-DeepSpeed on DGX A100), fitted on sixteen rows of a
-/// published table (docs/accuracy.md names them).
+/// Host time per operator on machines from 2022 (Megatron-DeepSpeed on DGX A100), fitted to 16 rows
+/// of a published table (see docs/accuracy.md).
 pub const HOST_US: f64 = 56.0;
 
-/// Host time of one microbatch, fitted on the same rows.
+/// Host time per microbatch, fitted to the same rows.
 pub const HOST_MICROBATCH_US: f64 = 3250.0;
 
-/// Host time of one operator on later machines: nobody published it; half of the above for faster hosts and fused
-/// modules.
+/// Host time per operator on later machines. No published value exists. Assumes half of [`HOST_US`]
+/// for faster hosts and fused modules.
 pub const LATER_HOST_US: f64 = 28.0;
 
-/// Host time of one microbatch on later machines, assumed likewise.
+/// Host time per microbatch on later machines (assumed).
 pub const LATER_HOST_MICROBATCH_US: f64 = 1000.0;
 
 impl MatMulCurve {
-    /// Assumed of a device that nobody measured.
+    /// Assumed values for unmeasured devices.
     pub const GENERIC: Self = Self {
         fill: 100.0,
         tile_128: 0.95,
@@ -199,12 +202,13 @@ impl MatMulCurve {
 }
 
 impl AttentionCurve {
-    /// Assumed of a device that nobody measured.
+    /// Assumed values for unmeasured devices.
     pub const GENERIC: Self = Self { half_blocks: 195.0, half_length: 250.0, backward: 0.8 };
 }
 
 impl StreamingCurve {
-    /// Assumed of a device that nobody measured: reductions reach three quarters of a plain stream.
+    /// Assumed values for unmeasured devices. Reductions reach three quarters of a plain stream's
+    /// rate.
     pub const GENERIC: Self = Self {
         norm: 0.75,
         elementwise: 1.0,
@@ -218,7 +222,7 @@ impl StreamingCurve {
 }
 
 impl LinkCurve {
-    /// Assumed of a link that nobody measured.
+    /// Assumed values for unmeasured links.
     pub const GENERIC: Self =
         Self { base_us: 20.0, per_rank_us: 4.0, small_bytes: 5e4, pair: 0.9, half_collectives: 0.95, all_to_all: 0.85 };
 }

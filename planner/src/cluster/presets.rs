@@ -1,8 +1,9 @@
-//! Published machines by name. Every figure can be edited in a scenario.
+//! Published clusters by name. Scenarios can edit all figures.
 //!
-//! Peaks, memory and link rates are data-sheet figures (stas00/ml-engineering, accelerator and network tables;
-//! cli99/llm-analysis, device files). Efficiencies and curves are fitted ([`fitted`]) where somebody published
-//! measurements, and otherwise those of the nearest measured relative, which the calibration's source says.
+//! Peaks, memory and link rates are data-sheet figures (stas00/ml-engineering, accelerator and
+//! network tables; cli99/llm-analysis, device files). Efficiencies and curves are fitted
+//! ([`fitted`]) if measurements are published. Otherwise they are copied from the most similar
+//! measured device, and the calibration source names it.
 
 mod fitted;
 
@@ -13,11 +14,11 @@ use super::{Cluster, Curves, Device, Link, LinkCurve};
 pub struct ClusterPreset {
     /// Stable identifier used in scenarios.
     pub id: &'static str,
-    /// One node of it; scenarios set the number of nodes.
+    /// The cluster with a single node. Scenarios set the number of nodes.
     pub cluster: Cluster,
 }
 
-/// Every cluster preset, in the order in which pickers list them.
+/// Returns all cluster presets in display order.
 pub fn clusters() -> Vec<ClusterPreset> {
     let network_25 = || network(25.0);
     vec![
@@ -34,7 +35,7 @@ pub fn clusters() -> Vec<ClusterPreset> {
     ]
 }
 
-/// The cluster preset of that identifier.
+/// Returns the cluster preset with this identifier.
 pub fn cluster(id: &str) -> Option<Cluster> {
     clusters().into_iter().find(|preset| preset.id == id).map(|preset| preset.cluster)
 }
@@ -44,7 +45,7 @@ fn preset(id: &'static str, name: &str, device: Device, intra_node: Link, inter_
     ClusterPreset { id, cluster }
 }
 
-/// The same curves on a machine that nobody measured: no timings are claimed.
+/// Returns the curves for an unmeasured device, with zero as the number of timings.
 fn borrowed(mut curves: Curves, from: &str) -> Curves {
     curves.calibration = super::Calibration { source: format!("not measured: curves of {from}"), ..Default::default() };
     curves
@@ -96,10 +97,10 @@ fn h200() -> Device {
     Device { curves: Some(borrowed(fitted::h100(), "the H100, whose compute it has")), ..h100(141.0, 4800.0) }
 }
 
-/// The variant in torchtitan's published runs: HBM2e and a limit of 500 W.
+/// The variant in torchtitan's published runs: HBM2e and a 500 W limit.
 fn h100_96gb() -> Device {
     let mut curves = borrowed(fitted::h100(), "the H100, its clock lowered for 500 W of 700 W");
-    // At the limit the clock follows about the square root of the power.
+    // At the power limit, the clock is roughly proportional to the square root of the power.
     let slower = 0.845;
     curves.matmul.power_drop = (1.0 + curves.matmul.power_drop) / slower - 1.0;
     Device {
@@ -126,7 +127,8 @@ fn b200() -> Device {
     }
 }
 
-/// Largest measured product 668 of 1,300 TFLOP/s; everything else is assumed.
+/// Only the maximum matrix product rate is measured: 668 of 1,300 TFLOP/s. Other values are
+/// assumed.
 fn mi300x() -> Device {
     Device {
         memory_gib: 192.0,
@@ -165,7 +167,8 @@ fn ascend_910b() -> Device {
     }
 }
 
-/// NVLink of a fitted machine, cut to 200 GB/s a direction of which `efficiency` is reached (SimAI, bus bandwidths).
+/// Returns a fitted NVLink reduced to 200 GB/s per direction. `efficiency` is the achieved fraction
+/// (SimAI, bus bandwidths).
 fn cut_nvlink(efficiency: f64, fitted: Link) -> Link {
     Link { gb_per_s: 200.0, efficiency, ..fitted }
 }
@@ -178,8 +181,9 @@ fn hccs() -> Link {
     Link { gb_per_s: 196.0, efficiency: 0.7, latency_us: 10.0, curve: Some(LinkCurve::GENERIC) }
 }
 
-/// A network card a device. Efficiency and latency of a step follow the ratios that SimAI published for rings of 16 to
-/// 1,024 devices (96 % of the card for messages beyond 4 GB, 11 µs a step).
+/// Returns a network with one card per device. Efficiency and latency per step follow SimAI's
+/// published ratios for rings with 16 to 1,024 devices (96 % of the card for messages beyond 4 GB,
+/// 11 µs per step).
 fn network(gb_per_s: f64) -> Link {
     let curve = LinkCurve {
         base_us: 20.0,

@@ -1,11 +1,11 @@
-//! What the critical path consists of.
+//! Critical path composition.
 
 use crate::cost::PipelineCosts;
 use crate::outcome::CriticalPathShares;
 use crate::timeline::{SpanKind, Timeline};
 
-/// Shares of the critical path by what happens on it. Communication inside an action counts as communication, and
-/// so does waiting for another replica, which has no span here.
+/// Computes the fractions of the critical path by activity. Communication inside an action counts
+/// as communication. So does waiting for a different replica, which has no span in this timeline.
 pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares {
     let mut shares = CriticalPathShares::default();
     if timeline.makespan_ns == 0 {
@@ -16,7 +16,7 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
         let span = span as usize;
         let duration = timeline.duration_ns[span];
         covered += duration;
-        // Only actions stand at a cell; what follows them names no microbatch.
+        // Only compute actions have a cell; subsequent spans have no microbatch.
         let cell = || cell(timeline, costs, span);
         let inside = match SpanKind::from_index(timeline.kind[span]) {
             Some(SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync) => duration,
@@ -39,7 +39,8 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
     shares
 }
 
-/// The cell of an action. All ranks of a gang show the one stage that there is, so theirs is found by the rank.
+/// Returns the cell of an action. All ranks in a gang show the same stage, so the rank identifies
+/// the cell.
 fn cell(timeline: &Timeline, costs: &PipelineCosts, span: usize) -> usize {
     let (flows, microbatch) = (&costs.flows, timeline.microbatch[span] as usize);
     if flows.gang_of(microbatch).is_none() {
@@ -54,13 +55,14 @@ fn cell(timeline: &Timeline, costs: &PipelineCosts, span: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::{Action, Schedule};
     use crate::cost::UniformTimes;
-    use crate::flow::{Flows, Gathered};
-    use crate::schedule::{Action, Schedule};
     use crate::simulate::{StepEnd, assemble, execute};
+    use crate::stage_graph::{Flows, Gathered};
     use crate::units::Nanos;
 
-    /// An item on both ranks, 30 of whose forward is communication, then one on rank 0 alone with none: 30 of 600.
+    /// Item 0 runs on two ranks and its forward contains 30 of communication. Item 1 runs on rank 0
+    /// and has none: 30 of 600.
     #[test]
     fn every_item_of_a_group_brings_its_own_communication() {
         let item = |ranks: &[u32], gang| Gathered { ranks: ranks.to_vec(), gang };

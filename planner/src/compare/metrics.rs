@@ -1,34 +1,34 @@
-//! Metrics of a plan over its iterations (docs/models.md, section 8).
+//! Metrics of a plan for all iterations (docs/models.md, section 8).
 
+use crate::action::{ActionKind, Schedule};
 use crate::cluster::Cluster;
 use crate::cost::PipelineCosts;
 use crate::outcome::Metrics;
-use crate::schedule::{ActionKind, Schedule};
 use crate::units::{Bytes, Flops, Nanos};
 
-/// Sums over all replicas of one iteration, from which metrics are made.
+/// Totals across all replicas in an iteration, used to compute metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct IterationTotals {
-    /// Time of the iteration.
+    /// Iteration time.
     pub time: Nanos,
-    /// Lower bound of it.
+    /// Lower bound on the iteration time.
     pub bound: Nanos,
-    /// Ranks of all replicas.
+    /// Rank count across all replicas.
     pub ranks: u64,
-    /// Busy time of all ranks of all replicas.
+    /// Busy time, summed across ranks and replicas.
     pub busy: Nanos,
-    /// Communication in the way of computation, over all ranks of all replicas.
+    /// Exposed communication, summed across ranks and replicas.
     pub exposed: Nanos,
-    /// Largest memory of any rank.
+    /// Highest peak memory per rank.
     pub peak: Bytes,
-    /// Model operations, padding and recomputation not counted.
+    /// Model FLOPs, excluding padding and recomputation.
     pub model_flops: Flops,
-    /// Backbone tokens, padding not counted.
+    /// Backbone tokens, excluding padding.
     pub tokens: u64,
 }
 
 impl IterationTotals {
-    /// Adds what the ranks of one replica do.
+    /// Adds the ranks of a replica.
     pub fn add_replica(&mut self, schedule: &Schedule, costs: &PipelineCosts) {
         for rank in 0..schedule.ranks() {
             self.add_rank(schedule, costs, rank, 1);
@@ -36,8 +36,7 @@ impl IterationTotals {
         self.ranks += schedule.ranks() as u64;
     }
 
-    /// Adds what ranks of different sizes do, each counted by its devices; of `devices` those that nothing stands on are
-    /// idle.
+    /// Adds ranks weighted by devices per rank. The remaining devices are idle.
     pub fn add_blocks(&mut self, schedule: &Schedule, costs: &PipelineCosts, sizes: &[u32], devices: u32) {
         for (rank, &size) in sizes.iter().enumerate() {
             self.add_rank(schedule, costs, rank, u64::from(size));
@@ -45,7 +44,7 @@ impl IterationTotals {
         self.ranks += u64::from(devices);
     }
 
-    /// Adds what one rank does, `times` over.
+    /// Adds a rank with weight `times`.
     fn add_rank(&mut self, schedule: &Schedule, costs: &PipelineCosts, rank: usize, times: u64) {
         let (mut all, mut in_the_way) = (costs.sync[rank] + costs.optimizer[rank], costs.sync[rank]);
         for action in &schedule.orders[rank] {
@@ -68,13 +67,13 @@ impl IterationTotals {
         self.ranks as f64 * self.time.secs()
     }
 
-    /// Idle share of (ranks x time).
+    /// Idle time divided by (ranks x time).
     pub fn bubble(&self) -> f64 {
         if self.time == Nanos::ZERO { 0.0 } else { 1.0 - self.busy.secs() / self.capacity() }
     }
 }
 
-/// Metrics over all iterations: means weighted by time.
+/// Computes the metrics across all iterations, as means weighted by time.
 pub fn metrics_of(iterations: &[IterationTotals], cluster: &Cluster, limit: Bytes) -> Metrics {
     let time: f64 = iterations.iter().map(|iteration| iteration.time.secs()).sum();
     let bound: f64 = iterations.iter().map(|iteration| iteration.bound.secs()).sum();

@@ -1,17 +1,17 @@
-//! Boundary communicators: what travels between modules of different layouts (docs/models.md, section 14).
+//! Tensor transfers across modules with different layouts (docs/models.md, section 14).
 //!
-//! A tensor leaves the last stage of one module as its own layout cuts it, and enters the first stage of the next as that
-//! one's layout wants it. Gradients go back the same way.
+//! The last stage of the sending module produces a tensor in the sender's layout. The first stage
+//! of the receiving module needs it in the receiver's layout. Gradients travel in the opposite
+//! direction.
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use super::collective::{Group, point_to_point};
 use crate::cluster::Cluster;
+use crate::stage_graph::BoundaryKind;
 use crate::units::Seconds;
 
-/// One side of a boundary: the rank that a module ends or begins on.
+/// Rank and layout on one side of a boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
     /// Devices of the rank.
@@ -20,50 +20,34 @@ pub struct Side {
     pub tensor: u32,
     /// Context-parallel degree.
     pub context: u32,
-    /// Copies side by side on the rank.
+    /// Number of data-parallel copies on the rank.
     pub beside: u32,
-    /// Number of the module's layout: inside one layout nothing is transformed.
+    /// Layout index. Tensors between sides with equal indices need no conversion.
     pub layout: usize,
 }
 
-/// What a boundary does with a tensor on its way forward; gradients go the mirror's way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum BoundaryKind {
-    /// Equal layouts on the same devices: nothing travels.
-    Equal,
-    /// Colocated, more copies before than behind: each copy behind gathers the batches of several.
-    FanIn,
-    /// Colocated, fewer copies before than behind: each copy behind takes its part of the batch.
-    FanOut,
-    /// Colocated, equally many copies that cut their tensors in different ways or stand on other ranks.
-    Aligned,
-    /// On other devices: from leader to leader, then to all devices of the receiving stage.
-    Apart,
-}
-
-/// Time and volume of one tensor's way over a boundary and its gradient's way back.
+/// Time and volume to transfer a tensor forward and its gradient backward.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crossing {
-    /// What is done.
+    /// Conversion type.
     pub kind: BoundaryKind,
-    /// Copies that one gathers from, or divides its batch over, k; 1 where neither.
+    /// Fan-in or fan-out factor k; 1 for all other conversions.
     pub fan: u32,
-    /// Of the tensor.
+    /// Forward transfer time.
     pub forward: Seconds,
-    /// Of its gradient.
+    /// Gradient transfer time.
     pub backward: Seconds,
-    /// What one receiving device gets of the tensor, in bytes.
+    /// Tensor bytes per receiving device.
     pub forward_bytes: f64,
-    /// What one receiving device gets of the gradient, in bytes.
+    /// Gradient bytes per receiving device.
     pub backward_bytes: f64,
 }
 
 impl Crossing {
-    /// The way of `bytes`, the whole tensor of a part, between two ranks.
+    /// Returns the transfer cost between two ranks. `bytes` is the full tensor size for a
+    /// sub-microbatch.
     ///
-    /// Colocated modules share devices (`colocated`); the others stand apart.
+    /// Set `colocated` if the two modules share devices.
     pub fn of(cluster: &Cluster, from: &Side, to: &Side, colocated: bool, bytes: f64) -> Self {
         let alike = (from.tensor, from.context, from.beside) == (to.tensor, to.context, to.beside);
         if from.devices == to.devices && (alike || from.layout == to.layout) {
@@ -79,7 +63,8 @@ impl Crossing {
         }
         let mut crossing =
             if colocated { Self::colocated(cluster, from, to, bytes) } else { Self::apart(cluster, from, to, bytes) };
-        // A sequence that was cut is put together before it is handed on; that it is cut again costs nothing.
+        // The sender gathers a context-parallel sequence before the transfer. The receiver splits
+        // it without cost.
         if from.context > 1 && from.context != to.context {
             let whole = bytes / f64::from(from.beside);
             crossing.forward += Group::placed(cluster, from.context, from.tensor).all_gather(whole);
@@ -93,11 +78,11 @@ impl Crossing {
         crossing
     }
 
-    /// Every device of the one side is a device of the other, or of another rank of it.
+    /// Sides on the same devices, or on ranks of the same devices.
     fn colocated(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
         let (before, behind) = (f64::from(from.beside), f64::from(to.beside));
         let (local, wanted) = (bytes / before, bytes / behind);
-        // Every device of a copy sends its share to the one opposite.
+        // Point-to-point sends between corresponding devices, one shard per device.
         let hop = |bytes: f64, side: &Side| {
             let share = bytes / f64::from(side.tensor * side.context);
             point_to_point(cluster, from.devices.start, to.devices.start, share)
@@ -125,7 +110,7 @@ impl Crossing {
         crossing
     }
 
-    /// The two sides share no device.
+    /// Sides on disjoint devices.
     fn apart(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
         let sent = |from: &Side, to: &Side| {
             let (block, spread) = (bytes / f64::from(to.beside), to.tensor * to.context);
@@ -144,7 +129,8 @@ impl Crossing {
     }
 }
 
-/// What of a whole the others of a group of `degree` hold.
+/// Returns the fraction of a tensor that a device receives in an all-gather in a group of `degree`
+/// devices.
 fn others(degree: u32) -> f64 {
     f64::from(degree - 1) / f64::from(degree)
 }
@@ -168,8 +154,8 @@ mod tests {
         Crossing::of(&two_nodes(), from, to, colocated, 8e6)
     }
 
-    /// 8 MB of a microbatch over eight encoders of one device, 1 MB each: a backbone on all eight gathers 7 x 1 MB to each
-    /// device, and each encoder finds its gradient there.
+    /// Eight single-device encoders produce 1 MB each for an 8 MB microbatch. A backbone with TP 8
+    /// gathers 7 x 1 MB per device. The encoders' gradients are already local.
     #[test]
     fn fan_in_gathers_the_batches_of_the_others_and_narrows_back() {
         let eight = crossing(&side(0..8, 1, 1, 0), &side(0..8, 8, 1, 1));
@@ -177,10 +163,10 @@ mod tests {
         assert_eq!((eight.forward_bytes, eight.backward_bytes), (7e6, 0.0));
         assert_eq!(eight.forward, Group::placed(&two_nodes(), 8, 1).all_gather(8e6));
         assert_eq!(eight.backward, Seconds::ZERO);
-        // Encoders of two devices beside each other: four of 2 MB, three of which come from others.
+        // Four two-device encoders produce 2 MB each. A device receives three of these four blocks.
         let four = crossing(&side(0..8, 2, 1, 0), &side(0..8, 8, 1, 1));
         assert_eq!((four.fan, four.forward_bytes), (4, 6e6));
-        // Two copies of the backbone want 4 MB each, from two encoders of 2 MB each.
+        // A backbone copy gathers 4 MB from two encoders, of which 2 MB are remote.
         let pairs = crossing(&side(0..8, 2, 1, 0), &side(0..8, 4, 1, 1));
         assert_eq!((pairs.fan, pairs.forward_bytes), (2, 2e6));
     }
@@ -200,7 +186,8 @@ mod tests {
         assert_eq!((same.kind, same.forward, same.backward), (BoundaryKind::Equal, Seconds::ZERO, Seconds::ZERO));
     }
 
-    /// CP 4 behind encoders that cut nothing: forward the fan-in alone, backward every device gathers 3/4 of 8 MB.
+    /// The receiver uses CP 4, the encoders use no CP. The forward costs only the fan-in. In the
+    /// backward, a device gathers 3/4 of 8 MB.
     #[test]
     fn the_gradient_of_a_cut_sequence_is_put_together_for_an_encoder_that_cuts_nothing() {
         let cut = crossing(&side(0..8, 1, 1, 0), &side(0..8, 2, 4, 1));
@@ -210,7 +197,8 @@ mod tests {
         assert_eq!(cut.backward, Group::placed(&two_nodes(), 4, 2).all_gather(8e6));
     }
 
-    /// Leader to leader over the network, 8 MB, and 8 MB to each of the eight devices behind it; back to one device only.
+    /// Forward: 8 MB between leaders over the network, then a broadcast to eight devices. Backward:
+    /// a single receiver.
     #[test]
     fn apart_goes_from_leader_to_leader_and_then_to_all() {
         let (near, far) = (side(0..1, 1, 1, 0), side(8..16, 8, 1, 1));

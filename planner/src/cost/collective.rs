@@ -1,30 +1,34 @@
-//! Collectives and point-to-point sends: latency and bandwidth by placement (docs/models.md, section 4).
+//! Collectives and point-to-point sends: latency and bandwidth for a placement (docs/models.md,
+//! section 4).
 
 use super::kernel::Operation;
 use crate::cluster::{Cluster, LinkCurve};
 use crate::units::{BytesPerSecond, Seconds};
 
-/// A communication group as it stands on the cluster.
+/// A communication group with its placement on the cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Group {
     size: f64,
     bandwidth: f64,
-    /// Of a send between neighbours.
+    /// Bandwidth for a send between adjacent ring members.
     single: f64,
-    /// Members of one node, and the bandwidth between them.
+    /// Group members per node. `intra` is their bandwidth.
     near: f64,
     intra: f64,
     curve: LinkCurve,
 }
 
 impl Group {
-    /// `size` members, `stride` devices apart, the first at the start of a node.
+    /// Creates a group from `size` and `stride` (in devices). The first member is the first device
+    /// of a node.
     ///
-    /// Inside a node the ring runs at the intra-node link. Across nodes every member of a node drives its own
-    /// network card, so the ring gets the sum of them, up to the intra-node link.
+    /// A ring within a node uses the intra-node link. In a ring across nodes, all members of a node
+    /// use their own network cards: the ring gets the sum of these bandwidths, up to the intra-node
+    /// bandwidth.
     pub fn placed(cluster: &Cluster, size: u32, stride: u32) -> Self {
-        // Groups follow each other in blocks of size x stride devices. Where blocks do not tile the nodes, some
-        // group has only the common divisor's share of its members on a node.
+        // Groups occupy consecutive blocks of size x stride devices. If the blocks do not align
+        // with node boundaries, some group has only gcd(block, devices per node) / stride members
+        // on a node.
         let block = u64::from(size) * u64::from(stride);
         let node = u64::from(cluster.devices_per_node);
         let across = size > 1 && cluster.nodes > 1 && !node.is_multiple_of(block);
@@ -32,12 +36,12 @@ impl Group {
         Self::spread(cluster, size, (members as u32).clamp(1, size.max(1)))
     }
 
-    /// `size` members, `stride` devices apart, on as few nodes as hold them.
+    /// Creates a group from `size` and `stride` (in devices) on the minimum number of nodes.
     pub fn compact(cluster: &Cluster, size: u32, stride: u32) -> Self {
         Self::spread(cluster, size, size.min(cluster.devices_per_node / stride.max(1)).max(1))
     }
 
-    /// `size` members, `per_node` of them on each node.
+    /// Creates a group with `size` members, `per_node` on each node.
     pub fn spread(cluster: &Cluster, size: u32, per_node: u32) -> Self {
         let intra = cluster.intra_node.achieved_bandwidth().get();
         let (bandwidth, single, link) = if per_node >= size {
@@ -55,7 +59,8 @@ impl Group {
         Self { size: f64::from(size), bandwidth, single, near: f64::from(per_node.clamp(1, size.max(1))), intra, curve }
     }
 
-    /// Time of an operation on `bytes`, the whole vector (see [`Collective`](super::kernel::Collective)).
+    /// Returns the time for an operation on a full vector of `bytes` (see
+    /// [`Collective`](super::kernel::Collective)).
     ///
     /// start + steps x hop + wire bytes / (bandwidth x share) x (1 + (small / bytes)^(1/5))
     pub fn time(&self, operation: Operation, bytes: f64) -> Seconds {
@@ -71,7 +76,8 @@ impl Group {
             Operation::SendReceive => return Seconds::from_secs(curve.base_us * 1e-6 + bytes / self.single),
         };
         if operation == Operation::AllToAll {
-            // Each device sends its own parts: those for other nodes over its own card, the others beside them.
+            // A device sends data for other nodes over its network card, concurrently with data for
+            // the same node.
             let far = bytes * (self.size - self.near) / self.size / self.single;
             let near = bytes * (self.near - 1.0) / self.size / self.intra;
             let start = (curve.base_us + curve.per_rank_us * others) * 1e-6;
@@ -84,23 +90,23 @@ impl Group {
         Seconds::from_secs(start + wire * slow / (self.bandwidth * share * pair))
     }
 
-    /// Reduce-scatter of `bytes` (the whole vector).
+    /// Returns the reduce-scatter time. `bytes` is the full vector size.
     pub fn reduce_scatter(&self, bytes: f64) -> Seconds {
         self.time(Operation::ReduceScatter, bytes)
     }
 
-    /// All-gather to `bytes` (the whole vector).
+    /// Returns the all-gather time. `bytes` is the full vector size.
     pub fn all_gather(&self, bytes: f64) -> Seconds {
         self.time(Operation::AllGather, bytes)
     }
 
-    /// Broadcast of `bytes` from one member: a ring through which all of them travel once, in pieces.
+    /// Returns the time to broadcast `bytes` from one member with a pipelined ring.
     pub fn broadcast(&self, bytes: f64) -> Seconds {
-        // An all-gather leaves out what each member has itself.
+        // An all-gather does not transfer the member's local shard.
         self.time(Operation::AllGather, bytes * self.size / (self.size - 1.0).max(1.0))
     }
 
-    /// All-reduce of `bytes`.
+    /// Returns the all-reduce time for `bytes`.
     pub fn all_reduce(&self, bytes: f64) -> Seconds {
         self.time(Operation::AllReduce, bytes)
     }
@@ -110,20 +116,20 @@ fn common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// A send of `bytes` between two devices by their number on the cluster.
+/// Returns the time for a point-to-point send. `from` and `to` are device numbers in the cluster.
 pub fn point_to_point(cluster: &Cluster, from: u32, to: u32, bytes: f64) -> Seconds {
     Hop::between(cluster, from, to).time(bytes)
 }
 
-/// The way between two devices, for many sends.
+/// A device-to-device link, resolved once for many sends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hop {
-    /// `None` between a device and itself.
+    /// `None` if both ends are the same device.
     link: Option<(Seconds, BytesPerSecond)>,
 }
 
 impl Hop {
-    /// Between two devices by their number on the cluster.
+    /// Resolves the link. `from` and `to` are device numbers in the cluster.
     pub fn between(cluster: &Cluster, from: u32, to: u32) -> Self {
         if from == to {
             return Self { link: None };
@@ -133,7 +139,7 @@ impl Hop {
         Self { link: Some((link.latency(), link.achieved_bandwidth())) }
     }
 
-    /// A send of `bytes`.
+    /// Returns the time to send `bytes`.
     pub fn time(&self, bytes: f64) -> Seconds {
         match self.link {
             Some((latency, bandwidth)) if bytes > 0.0 => latency + bandwidth.time_for(bytes),
@@ -151,8 +157,8 @@ mod tests {
         Cluster { nodes, ..cluster("a100-80gb").unwrap() }
     }
 
-    /// Eight A100s of a node, 1 GB: 48 µs of start, then 2 x 7/8 x 1 GB at 300 x 0.834 GB/s and the small-message
-    /// term. vTrain measured 7.85 ms for 1 GB.
+    /// Eight A100s in a node, 1 GB: 48 µs start, then 2 x 7/8 x 1 GB at 300 x 0.834 GB/s plus the
+    /// small-message term. vTrain measured 7.85 ms for 1 GB.
     #[test]
     fn an_all_reduce_inside_a_node_takes_what_was_measured() {
         let time = Group::placed(&nodes(1), 8, 1).all_reduce(1e9).secs();
@@ -166,7 +172,7 @@ mod tests {
         assert!(four_a_node < one_a_node);
     }
 
-    /// TP 6 on nodes of 8: the second group has two members on the first node.
+    /// TP 6 on nodes with 8 devices: group 1 has two members on node 0.
     #[test]
     fn groups_that_straddle_nodes_pay_for_the_network() {
         let inside = Group::placed(&nodes(3), 4, 1).all_reduce(1e9);
@@ -174,7 +180,8 @@ mod tests {
         assert!(straddling.secs() > 4.0 * inside.secs());
     }
 
-    /// Whoever has one node alone has no network to pay for, however its devices are shared out: three replicas of two.
+    /// A cluster with one node never uses the network, here with three replicas on two devices
+    /// each.
     #[test]
     fn groups_of_one_node_stay_in_it() {
         let (three, six) = (Group::placed(&nodes(1), 3, 2), Group::placed(&nodes(1), 6, 1));
@@ -195,8 +202,8 @@ mod tests {
         assert!(far.secs() > 5.0 * near.secs());
     }
 
-    /// Eight devices a node: groups of two ranks of two devices, and of four, stand in one node; of five, two to a node of
-    /// eight cannot, and so it takes the network that four members share.
+    /// Eight devices per node, two devices per rank. Groups with two and four ranks fit in one
+    /// node. A group with five ranks does not, so it uses the network bandwidth of four members.
     #[test]
     fn compact_groups_stand_on_as_few_nodes_as_hold_them() {
         let cluster = nodes(4);

@@ -1,8 +1,8 @@
-//! The operator graph of one layer (or of what stands before the first and behind the last) for one microbatch.
+//! Operator graphs for a layer, an input block or an output block with one microbatch.
 //!
-//! Nodes are operators and tensors. Operators stand in the order in which a device runs them, forward first, then
-//! backward; a tensor lives from the operator that makes it to the last that reads it. Time is a sum over
-//! operators ([`super::layer`]), memory a scan over lifetimes ([`OperatorGraph::lifetimes`]).
+//! The nodes are operators and tensors. Operators are listed in execution order: the forward, then
+//! the backward. A tensor is live from the producer to the last reader. [`super::layer`] sums
+//! operator times. [`OperatorGraph::lifetimes`] computes memory from lifetimes.
 
 mod attention;
 mod ends;
@@ -18,99 +18,99 @@ use super::load::ModuleLoad;
 use crate::model::Module;
 use crate::training::{Precision, Training};
 
-/// Which part of a training step an operator belongs to.
+/// Part of a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Forward.
+    /// Forward pass.
     Forward,
-    /// Gradient of the input.
+    /// Gradient with respect to the input.
     InputGrad,
-    /// Gradient of the weights.
+    /// Gradient with respect to the weights.
     WeightGrad,
 }
 
-/// The devices that a collective spans.
+/// Devices that an operator spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// One device; not a collective.
+    /// A single device, for all operators except collectives.
     Device,
     /// The tensor-parallel group.
     Tensor,
-    /// The context-parallel ring.
+    /// The context-parallel group.
     Context,
     /// The expert-parallel group.
     Expert,
 }
 
-/// A node that takes time.
+/// An operator: a graph node with a run time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operator {
-    /// What it does, for example "qkv".
+    /// Operator name, for example "qkv".
     pub name: &'static str,
-    /// When it runs.
+    /// Phase in which the operator runs.
     pub phase: Phase,
-    /// What runs.
+    /// Kernel or collective with its shape.
     pub kernel: Kernel,
-    /// The devices it spans.
+    /// Devices that the operator spans.
     pub span: Span,
-    /// A collective that runs beside an operator of the device: that operator's index.
+    /// Index of the compute operator that an overlapped collective runs in parallel with.
     pub beside: Option<u16>,
-    /// Part of the attention core, which selective recomputation repeats.
+    /// True if the operator is part of the attention core, which selective recomputation repeats.
     pub core: bool,
-    /// Nobody needs it but gradients of weights, whatever phase it runs in.
+    /// True if only weight gradients depend on the operator, in any phase.
     pub for_weights: bool,
 }
 
-/// A node that takes memory.
+/// A tensor: a graph node with a memory size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tensor {
-    /// What it holds, for example "qkv".
+    /// Tensor name, for example "qkv".
     pub name: &'static str,
-    /// Bytes on each device.
+    /// Bytes per device.
     pub bytes: f64,
-    /// The operator that makes it; `None` for the input of the graph.
+    /// Index of the producer; `None` for a graph input.
     pub made_by: Option<u16>,
-    /// The last operator that reads it.
+    /// Index of the last operator that reads the tensor.
     pub last_read: Option<u16>,
 }
 
-/// Index of a tensor.
+/// Index into [`OperatorGraph::tensors`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorId(u16);
 
-/// Operators and tensors of a piece of a model.
+/// Operators and tensors for a layer, an input block or an output block.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OperatorGraph {
-    /// In running order.
+    /// Operators in execution order.
     pub operators: Vec<Operator>,
-    /// In the order of their making.
+    /// Tensors in creation order.
     pub tensors: Vec<Tensor>,
-    /// Operators of the forward; the backward follows.
+    /// Number of forward operators. The backward operators follow.
     pub forward_operators: usize,
 }
 
-/// What recomputation brings back before the backward.
+/// Operators that recomputation repeats before the backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Nothing.
+    /// No operators.
     Nothing,
     /// The attention core.
     Core,
-    /// The whole piece, from its input.
+    /// All forward operators.
     All,
 }
 
-/// Activation memory of a piece, in bytes on each device.
+/// Activation memory in bytes per device.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Lifetimes {
-    /// From forward to backward.
+    /// Bytes stored for the backward.
     pub kept: f64,
-    /// Largest sum of what lives beside that, during the backward.
+    /// Peak temporary bytes during the backward, not including `kept`.
     pub transient: f64,
 }
 
 impl OperatorGraph {
-    /// Whether an operator of the forward runs again before the backward.
+    /// Returns whether recomputation repeats operator `index` before the backward.
     pub fn repeats(&self, index: usize, repeat: Repeat) -> bool {
         index < self.forward_operators
             && match repeat {
@@ -120,13 +120,13 @@ impl OperatorGraph {
             }
     }
 
-    /// Which bytes live from forward to backward, and the largest sum that lives beside them.
+    /// Computes the stored bytes and the peak temporary bytes.
     ///
-    /// A tensor of the forward that the backward reads is kept, unless the operator that makes it runs again; then
-    /// it lives, like gradients, until its last reader is done.
+    /// The backward's inputs from the forward are stored. If the producer is recomputed, the tensor
+    /// is temporary like a gradient, and live to the last reader.
     pub fn lifetimes(&self, repeat: Repeat) -> Lifetimes {
         let mut kept = 0.0;
-        // Changes of what lives at each operator of the backward.
+        // Change of the live bytes at each backward operator.
         let backward = self.operators.len() - self.forward_operators;
         let mut change = [0.0_f64; MOST_OPERATORS];
         for tensor in &self.tensors {
@@ -153,10 +153,10 @@ impl OperatorGraph {
     }
 }
 
-/// No piece of a model has more operators.
+/// Upper limit on the operators in a graph.
 const MOST_OPERATORS: usize = 128;
 
-/// The shapes that everything in a layer is made of.
+/// Shapes from which the operators of a layer are built.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape<'a> {
     /// The module.
@@ -167,20 +167,21 @@ pub struct Shape<'a> {
     pub t: f64,
     /// Context-parallel degree.
     pub c: f64,
-    /// Tokens on each device of the context-parallel group, n.
+    /// Tokens per device after the context-parallel split, n.
     pub n: f64,
-    /// Sum of query length x key length on each of them.
+    /// Sum of query length x key length per device.
     pub squared: f64,
-    /// Length of a sequence, weighted by tokens.
+    /// Mean sequence length, weighted by tokens.
     pub length: f64,
-    /// Items (images, clips), for modulation and cross-attention.
+    /// Item count (images, clips), for modulation and cross-attention.
     pub items: f64,
-    /// Bytes of an activation, w.
+    /// Bytes per activation value, w.
     pub w: f64,
 }
 
 impl<'a> Shape<'a> {
-    /// Of a module's load under the degrees of `training` and a tensor-parallel degree.
+    /// Computes the shapes for a module load, a tensor-parallel degree `t` and the remaining
+    /// degrees in `training`.
     pub fn new(module: &'a Module, training: &'a Training, t: f64, load: ModuleLoad) -> Self {
         let c = f64::from(training.context_parallel);
         let item = f64::from(module.tokens_per_item());
@@ -192,23 +193,23 @@ impl<'a> Shape<'a> {
             n: load.tokens / c,
             squared: load.squared / c,
             length: if load.tokens > 0.0 { load.squared / load.tokens } else { 0.0 },
-            // Equal items follow from the tokens; clips of video differ in length.
+            // Items with a fixed length follow from the token count. Video clips have different
+            // lengths.
             items: if item > 0.0 { load.tokens / item } else { load.items },
             w: training.width(),
         }
     }
 
-    /// Width of the residual stream, h.
     fn h(&self) -> f64 {
         f64::from(self.module.hidden)
     }
 
-    /// Over how many devices norms, dropout and residual additions are split.
+    /// Number of devices that share norms, dropout and residual additions (sequence parallelism).
     fn split(&self) -> f64 {
         if self.training.sequence_parallel { self.t } else { 1.0 }
     }
 
-    /// Bytes of the residual stream on each device, w n h / split.
+    /// Residual stream bytes per device, w n h / split.
     fn stream(&self) -> f64 {
         self.w * self.n * self.h() / self.split()
     }
@@ -222,7 +223,6 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Builds a graph operator by operator.
 struct Builder {
     graph: OperatorGraph,
     core: bool,
@@ -236,13 +236,13 @@ impl Builder {
         Self { graph, core: false }
     }
 
-    /// A tensor that exists before the graph begins.
+    /// Adds a tensor that exists before the first operator.
     fn given(&mut self, name: &'static str, bytes: f64) -> TensorId {
         self.graph.tensors.push(Tensor { name, bytes, made_by: None, last_read: None });
         TensorId(self.graph.tensors.len() as u16 - 1)
     }
 
-    /// The last operator makes a tensor.
+    /// Adds a tensor produced by the last operator.
     fn makes(&mut self, name: &'static str, bytes: f64) -> TensorId {
         let made_by = Some(self.graph.operators.len() as u16 - 1);
         self.graph.tensors.push(Tensor { name, bytes, made_by, last_read: made_by });
@@ -271,12 +271,12 @@ impl Builder {
         index
     }
 
-    /// What follows belongs to the backward.
+    /// Starts the backward: all operators added later belong to it.
     fn turn(&mut self) {
         self.graph.forward_operators = self.graph.operators.len();
     }
 
-    /// A collective of the tensor-parallel group over `bytes`; nothing where the group is one device.
+    /// Adds a tensor-parallel collective over `bytes`, if the group has several devices.
     fn tensor_collective(
         &mut self,
         shape: &Shape<'_>,
@@ -294,22 +294,22 @@ impl Builder {
     }
 }
 
-/// A kernel limited by memory.
+/// Returns a memory-bound kernel.
 const fn stream(class: StreamingClass, bytes: f64) -> Kernel {
     Kernel::Streaming(Streaming { class, bytes })
 }
 
-/// A forward product of (m x k) and (k x n).
+/// Returns the forward product (m x k) (k x n).
 const fn product(m: f64, k: f64, n: f64, format: Format) -> MatMul {
     MatMul { batch: 1.0, m, k, n, product: Product::Forward, format }
 }
 
-/// The gradient of a forward product's input.
+/// Returns the input gradient product for a forward product.
 const fn input_grad(forward: MatMul) -> Kernel {
     Kernel::MatMul(MatMul { k: forward.n, n: forward.k, product: Product::InputGrad, ..forward })
 }
 
-/// The gradient of a forward product's weights.
+/// Returns the weight gradient product for a forward product.
 const fn weight_grad(forward: MatMul) -> Kernel {
     Kernel::MatMul(MatMul { m: forward.k, k: forward.m, product: Product::WeightGrad, ..forward })
 }

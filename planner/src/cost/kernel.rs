@@ -1,31 +1,31 @@
-//! What runs on a device, by shape: the unit in which costs are measured, fitted and predicted.
+//! Kernel descriptions by shape: the unit for which costs are measured, fitted and predicted.
 
-/// One kernel or collective with its shape; what the device model prices and what profiles measure.
+/// A kernel or collective with shape. The device model predicts its time, and profiles measure it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kernel {
-    /// A matrix product, or a group of equal ones.
+    /// A matrix product, or a batch of equal products.
     MatMul(MatMul),
     /// A fused attention kernel.
     Attention(Attention),
-    /// A kernel limited by memory.
+    /// A memory-bound kernel.
     Streaming(Streaming),
-    /// Communication of a group of devices.
+    /// A collective or a send.
     Collective(Collective),
 }
 
-/// Number format of a matrix product's inputs.
+/// Number format for matrix product inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Format {
     /// 16 bits; fp16 runs at the same rate.
     #[default]
     Bf16,
-    /// 8 bits, accumulated in more.
+    /// 8 bits, accumulated at higher precision.
     Fp8,
-    /// 32 bits, as TF32 on the matrix units.
+    /// 32 bits, run as TF32 on tensor cores.
     Fp32,
 }
 
-/// Which of the three products of a linear layer it is.
+/// Product type in a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Product {
     /// Y = X W.
@@ -39,22 +39,22 @@ pub enum Product {
 /// `batch` matrix products (m x k) (k x n).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MatMul {
-    /// Products of that shape that run together: 1, the heads of a batch, or the experts of a device.
+    /// Products that run as one batch: 1, heads x sequences, or the experts on a device.
     pub batch: f64,
-    /// Rows of the result: tokens, in a forward product.
+    /// Result rows; tokens in a forward product.
     pub m: f64,
     /// Inner dimension.
     pub k: f64,
-    /// Columns of the result.
+    /// Result columns.
     pub n: f64,
-    /// Which of a linear layer's products.
+    /// Product type in its linear layer.
     pub product: Product,
     /// Number format.
     pub format: Format,
 }
 
 impl MatMul {
-    /// Operations: 2 x batch x m x k x n.
+    /// Returns the number of operations, 2 x batch x m x k x n.
     pub fn flops(&self) -> f64 {
         2.0 * self.batch * self.m * self.k * self.n
     }
@@ -63,27 +63,27 @@ impl MatMul {
 /// Fused attention over packed sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attention {
-    /// Tokens of all sequences.
+    /// Tokens in all sequences.
     pub tokens: f64,
     /// Sum over sequences of query length x key length.
     pub squared: f64,
-    /// Query heads on this device.
+    /// Query heads per device.
     pub heads: f64,
-    /// Key and value heads on this device.
+    /// Key-value heads per device.
     pub kv_heads: f64,
-    /// Width of a query and key head.
+    /// Width per query and key head.
     pub qk_dim: f64,
-    /// Width of a value head.
+    /// Width per value head.
     pub v_dim: f64,
-    /// Whether a token sees only what stands before it.
+    /// True for a causal mask.
     pub causal: bool,
-    /// Backward pass: five products where the forward has two.
+    /// True for the backward pass: five products instead of two.
     pub backward: bool,
 }
 
 impl Attention {
-    /// Operations that the mask leaves: forward 2 x heads x squared x (qk_dim + v_dim), half of it when causal;
-    /// a fused backward 2.5 times as much.
+    /// Returns the number of operations without masked scores. Forward: 2 x heads x squared x
+    /// (qk_dim + v_dim), half of it with a causal mask. A fused backward has 2.5 times as many.
     pub fn flops(&self) -> f64 {
         let seen = if self.causal { 0.5 } else { 1.0 };
         let passes = if self.backward { 2.5 } else { 1.0 };
@@ -91,61 +91,61 @@ impl Attention {
     }
 }
 
-/// What a memory-bound kernel does; each class has its own share of the bandwidth.
+/// Class of a memory-bound kernel. The achieved memory bandwidth depends on the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamingClass {
-    /// Layer or RMS norm.
+    /// Layer norm or RMS norm.
     Norm,
     /// Residual addition, dropout.
     Elementwise,
-    /// Activation function, rotary positions.
+    /// Activation function, rotary embedding.
     Activation,
     /// Embedding lookup and its gradient.
     Embedding,
-    /// Softmax over scores.
+    /// Softmax over attention scores.
     Softmax,
     /// Cross entropy over the vocabulary.
     Loss,
-    /// Moving tokens to and from experts' order.
+    /// Token permutation to and from expert order.
     Permute,
     /// Optimizer step.
     Optimizer,
 }
 
-/// A kernel that is limited by memory.
+/// A memory-bound kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Streaming {
-    /// What it does.
+    /// Kernel class.
     pub class: StreamingClass,
     /// Bytes read and written.
     pub bytes: f64,
 }
 
-/// What a group of devices does together.
+/// Collective or send type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// Every device ends with the sum.
+    /// All devices get the full sum.
     AllReduce,
-    /// Every device ends with all parts.
+    /// All devices get all shards.
     AllGather,
-    /// Every device ends with its part of the sum.
+    /// A device gets one shard of the sum.
     ReduceScatter,
-    /// Every device sends a part to every other.
+    /// Devices exchange different shards pairwise.
     AllToAll,
-    /// Every device sends to the next of a ring, until what each had has come round: between two, one send.
+    /// Ring exchange in which all shards visit all devices. With two devices, a single send.
     SendReceive,
 }
 
-/// A collective, or a send.
+/// A collective or a send.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collective {
-    /// What it does.
+    /// Operation type.
     pub operation: Operation,
-    /// Bytes of the whole vector: before a reduce-scatter, after an all-gather, sent by one device in an all-to-all or in all hops of a
-    /// ring.
+    /// Full vector size in bytes: the input of a reduce-scatter, the output of an all-gather, the
+    /// bytes that a device sends in an all-to-all, or the bytes sent over all hops of a ring.
     pub bytes: f64,
-    /// Devices of the group.
+    /// Devices in the group.
     pub ranks: u32,
-    /// Of them on one node.
+    /// Group devices per node.
     pub ranks_per_node: u32,
 }

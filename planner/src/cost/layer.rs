@@ -1,5 +1,5 @@
-//! Time and memory of one transformer layer, and of what stands before the first and behind the last: sums over
-//! the operator graph (docs/models.md, section 3).
+//! Time and memory for a transformer layer, an input block or an output block, summed from the
+//! operator graph (docs/models.md, section 3).
 
 use super::collective::Group;
 use super::graph::{self, Operator, OperatorGraph, Phase, Repeat, Shape, Span};
@@ -12,42 +12,44 @@ use crate::model::{Gradients, Module};
 use crate::training::{AttentionKernel, Recompute, Training};
 use crate::units::Seconds;
 
-/// How much longer a product and a collective take when they run beside each other: measured on A100s by
-/// Hetu-Galvatron (overlap coefficient).
+/// Slowdown factor for a compute kernel and a collective that run concurrently. Hetu-Galvatron
+/// measured this overlap coefficient on A100s.
 pub(super) const OVERLAP_SLOWDOWN: f64 = 1.1256;
-/// Bandwidth to the host's memory where the device does not say: PCIe 4.0 x16.
+/// Default bandwidth to host memory in GB/s (PCIe 4.0 x16), if the device does not define one.
 const HOST_GB_PER_S: f64 = 25.0;
 
-/// Time and activation memory of one piece of a module for one microbatch, on each device of the
-/// tensor-parallel group. Communication is inside the times; `exposed_*` says how much of them it is.
+/// Time and activation memory per microbatch for a layer, an input block or an output block, on
+/// each tensor-parallel device. The times include communication; the `exposed_*` fields contain the
+/// exposed part.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerCost {
-    /// Forward.
+    /// Forward time.
     pub forward: Seconds,
-    /// Gradient of the input, with what is computed again before it.
+    /// Input gradient time, including recomputation.
     pub input_grad: Seconds,
-    /// Gradient of the weights.
+    /// Weight gradient time.
     pub weight_grad: Seconds,
-    /// Communication inside the forward.
+    /// Exposed communication in `forward`.
     pub exposed_forward: Seconds,
-    /// Communication inside the backward.
+    /// Exposed communication in the backward.
     pub exposed_backward: Seconds,
-    /// What is computed again, inside the gradient of the input.
+    /// Recomputation time, included in `input_grad`.
     pub recomputed: Seconds,
-    /// All communication of forward and backward, hidden or not.
+    /// Total communication in forward and backward, hidden or exposed.
     pub communication: Seconds,
-    /// Time that the host needs to start the forward's operators.
+    /// Host time to launch the forward operators.
     pub host_forward: Seconds,
-    /// Time that the host needs to start the backward's operators.
+    /// Host time to launch the backward operators.
     pub host_backward: Seconds,
-    /// Kept from forward to backward, in bytes.
+    /// Activation bytes stored between forward and backward.
     pub activation: f64,
-    /// Held during the backward only: gradients, and what recomputation brings back, in bytes.
+    /// Temporary bytes during the backward: gradients and recomputed activations.
     pub transient: f64,
 }
 
 impl LayerCost {
-    /// `count` equal layers after each other: times and kept activations add up, transient memory does not.
+    /// Returns the cost of `count` equal layers in sequence. Times and activation memory are
+    /// multiplied; temporary memory is not.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         let n = f64::from(count);
@@ -66,7 +68,7 @@ impl LayerCost {
         }
     }
 
-    /// Two pieces after each other.
+    /// Returns the cost of two components in sequence.
     #[must_use]
     pub fn then(self, other: Self) -> Self {
         Self {
@@ -84,7 +86,7 @@ impl LayerCost {
         }
     }
 
-    /// Of two ways to run a piece, the shorter times; no memory.
+    /// Returns the minimum for each time. The memory fields are zero.
     #[must_use]
     pub(super) fn least(self, other: Self) -> Self {
         let least = |of: fn(&Self) -> Seconds| if of(&other) < of(&self) { of(&other) } else { of(&self) };
@@ -98,13 +100,14 @@ impl LayerCost {
         }
     }
 
-    /// Forward and backward together, as the device or the host lets them pass, whichever is slower.
+    /// Returns the time for forward plus backward, using the slower side (device or host) for each.
     pub fn total(&self) -> Seconds {
         self.forward.max(self.host_forward) + (self.input_grad + self.weight_grad).max(self.host_backward)
     }
 
-    /// With ZeRO-3: weights gathered before forward and backward, gradients reduced behind; the overlapped share
-    /// runs beside the computation as long as that lasts.
+    /// Adds ZeRO-3 communication: weight gathering before forward and backward, gradient reduction
+    /// after the backward. The share `overlap` runs in parallel with computation, up to the
+    /// computation time.
     #[must_use]
     pub fn with_sharding(mut self, (gather, reduce): (Seconds, Seconds), overlap: f64) -> Self {
         if gather + reduce > Seconds::ZERO {
@@ -115,7 +118,7 @@ impl LayerCost {
             self.communication += gather;
             let beside = self.input_grad + self.weight_grad;
             if beside == Seconds::ZERO && self.forward > forward {
-                // A frozen stage has no backward to gather weights for.
+                // A frozen stage has no backward and needs no second gather.
                 return self;
             }
             let backward = stands(gather + reduce, beside);
@@ -126,8 +129,8 @@ impl LayerCost {
         self
     }
 
-    /// With the host's time where it is the longer: the device waits for its next operator. `microbatch` is what
-    /// the host does once for a microbatch, a third of it before the forward.
+    /// Extends the times if the host is slower than the device. `microbatch` is the host time per
+    /// microbatch; a third of it precedes the forward, the rest the backward.
     #[must_use]
     pub fn as_started(mut self, microbatch: Seconds) -> Self {
         if self.forward > Seconds::ZERO {
@@ -144,7 +147,7 @@ impl LayerCost {
     }
 }
 
-/// The layers of one module under one tensor-parallel degree.
+/// Cost model for the layers of a module under a tensor-parallel degree.
 #[derive(Debug, Clone)]
 pub struct LayerModel<'a> {
     module: &'a Module,
@@ -153,33 +156,31 @@ pub struct LayerModel<'a> {
     tensor: Group,
     context: Group,
     expert: Group,
-    /// Bytes per second to the host's memory.
+    /// Host memory bandwidth in bytes per second.
     host: f64,
     /// Tensor-parallel degree, t.
     t: f64,
-    /// Times that the user gives in place of the model's.
+    /// User-defined times that replace predictions.
     overrides: Overrides<'a>,
-    /// What the backward computes.
+    /// Gradients that the backward computes.
     gradients: Gradients,
 }
 
-/// The operators of a module's pieces with their predicted times.
+/// Operators of a module with predicted times.
 #[derive(Debug, Clone)]
 pub struct Predictions {
-    /// One layer.
+    /// Operators of a layer.
     pub layer: Vec<(Operator, Seconds)>,
-    /// What stands before the first.
+    /// Operators of the input block.
     pub input: Vec<(Operator, Seconds)>,
-    /// What stands behind the last.
+    /// Operators of the output block.
     pub output: Vec<(Operator, Seconds)>,
 }
 
-/// Which parts of the backward run.
+/// Selects the gradients that the backward computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Backward {
-    /// Gradients of inputs.
     inputs: bool,
-    /// Gradients of weights.
     weights: bool,
 }
 
@@ -196,19 +197,19 @@ impl Backward {
     }
 }
 
-/// What an operator takes.
+/// Time for an operator.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
-    /// What it adds to its phase.
+    /// Time that the operator adds to its phase.
     time: Seconds,
-    /// Of that, communication.
+    /// Exposed communication, included in `time`.
     exposed: Seconds,
-    /// Its communication, hidden or not.
+    /// Communication time, hidden or exposed.
     communication: Seconds,
 }
 
 impl<'a> LayerModel<'a> {
-    /// A module cut over `tensor` devices that stand next to each other.
+    /// Creates a model for a module that is sharded across `tensor` adjacent devices.
     pub fn new(module: &'a Module, cluster: &Cluster, training: &'a Training, tensor: u32) -> Self {
         let context = training.context_parallel;
         Self {
@@ -225,32 +226,34 @@ impl<'a> LayerModel<'a> {
         }
     }
 
-    /// The same where some of the backward is not needed.
+    /// Selects the gradients that the backward computes.
     #[must_use]
     pub fn with_gradients(self, gradients: Gradients) -> Self {
         Self { gradients, ..self }
     }
 
-    /// The same where context-parallel groups of any size stand on as few nodes as hold them, instead of following each
-    /// other in equal blocks.
+    /// Places context-parallel groups of any size on the minimum number of nodes, instead of in
+    /// consecutive equal blocks.
     #[must_use]
     pub fn in_groups(self, cluster: &Cluster, tensor: u32) -> Self {
         Self { context: Group::compact(cluster, self.training.context_parallel, tensor), ..self }
     }
 
-    /// One layer that recomputes what the settings say.
+    /// Returns the cost of a layer with the recomputation settings of the scenario.
     pub fn layer(&self, load: ModuleLoad) -> LayerCost {
         self.layer_with(load, self.training.recompute)
     }
 
-    /// One layer that keeps everything, for stages in which only some are recomputed.
+    /// Returns the cost of a layer without recomputation, for stages that recompute only some
+    /// layers.
     pub fn kept_layer(&self, load: ModuleLoad) -> LayerCost {
         self.layer_with(load, Recompute::None)
     }
 
     fn layer_with(&self, load: ModuleLoad, recompute: Recompute) -> LayerCost {
         let repeat = match (recompute, self.training.attention) {
-            // The fused backward recomputes the scores anyway; there is nothing left to recompute.
+            // The fused backward already recomputes the scores, so selective recomputation has no
+            // effect.
             (Recompute::None, _) | (Recompute::Selective, AttentionKernel::Flash) => Repeat::Nothing,
             (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
             (Recompute::Full, _) => Repeat::All,
@@ -263,20 +266,20 @@ impl<'a> LayerModel<'a> {
         self.piece(load, (repeat, backward), graph::layer, Self::stretches)
     }
 
-    /// What stands before the first layer: token embedding, or the projection of patches.
+    /// Returns the cost of the input block: token embedding or patch projection.
     pub fn input(&self, load: ModuleLoad) -> LayerCost {
         let backward = if self.gradients == Gradients::All { Backward::WHOLE } else { Backward::NONE };
         self.piece(load, (Repeat::Nothing, backward), graph::input, |_, _, _, _| Stretches::NONE)
     }
 
-    /// What stands behind the last layer: final norm, output head, loss.
+    /// Returns the cost of the output block: final norm, output head, loss.
     pub fn output(&self, load: ModuleLoad) -> LayerCost {
         let trained = self.gradients == Gradients::All || self.module.has_projection();
         let backward = Backward { inputs: self.gradients != Gradients::None, weights: trained };
         self.piece(load, (Repeat::Nothing, backward), graph::output, |_, _, _, _| Stretches::NONE)
     }
 
-    /// Every operator of the module's pieces with the time that the model predicts for it alone, overrides left out.
+    /// Returns all operators of the module with predicted standalone times, without overrides.
     pub fn predictions(&self, load: ModuleLoad) -> Predictions {
         let shape = Shape::new(self.module, self.training, self.t, load);
         let of_piece = |build: fn(&Shape<'_>) -> OperatorGraph| {
@@ -300,7 +303,7 @@ impl<'a> LayerModel<'a> {
         let taken = self.taken(&shape, &graph, backward);
         let stretches = stretches(self, &shape, &graph, &taken);
         if backward == Backward::NONE {
-            // Nothing is kept for a backward that does not come.
+            // Without a backward, no activations are stored.
             return self.time(&graph, (Repeat::Nothing, backward), &taken, stretches);
         }
         let mut cost = self.time(&graph, (repeat, backward), &taken, stretches);
@@ -313,7 +316,8 @@ impl<'a> LayerModel<'a> {
         cost
     }
 
-    /// Moving `bytes` to the host beside the forward and back beside the backward; what does not fit is exposed.
+    /// Moves `bytes` to the host during the forward and back during the backward. Transfer time
+    /// beyond these is exposed.
     fn offload(&self, cost: &mut LayerCost, bytes: f64) {
         let transfer = Seconds::from_secs(bytes / self.host);
         let wait = |beside: Seconds| Seconds::from_secs((transfer.secs() - beside.secs()).max(0.0));
@@ -325,7 +329,7 @@ impl<'a> LayerModel<'a> {
         cost.communication += transfer * 2.0;
     }
 
-    /// What the model predicts for an operator; for a collective its own duration.
+    /// Returns the predicted time. For a collective, this is the standalone duration.
     fn predicted(&self, operator: &Operator) -> Seconds {
         let Kernel::Collective(collective) = operator.kernel else { return self.rates.time(&operator.kernel) };
         let group = match operator.span {
@@ -336,13 +340,13 @@ impl<'a> LayerModel<'a> {
         group.time(collective.operation, collective.bytes)
     }
 
-    /// What the operators of a graph take, as predicted or as the user says; of collectives, what is not hidden.
+    /// Returns the time per operator, after overrides. For collectives, hidden time is subtracted.
     fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<Taken> {
         let mut taken: Vec<Taken> = Vec::with_capacity(graph.operators.len());
         for operator in &graph.operators {
             let alone = self.overrides.operator(shape, operator, self.predicted(operator));
             taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
-                // What does not run hides nothing.
+                // An operator that is not executed cannot hide a collective.
                 let beside_which = operator.beside.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
                 let stands = match beside_which {
                     Some(other) => beside(alone, taken[usize::from(other)].time),
@@ -357,12 +361,12 @@ impl<'a> LayerModel<'a> {
         taken
     }
 
-    /// How the user's times of whole layers stretch this one.
+    /// Returns the scale factors from user-defined times for full layers.
     fn stretches(&self, shape: &Shape<'_>, graph: &OperatorGraph, taken: &[Taken]) -> Stretches {
         self.overrides.stretches(shape, graph, |index| taken[index].time, Seconds::from_secs(self.rates.host()))
     }
 
-    /// Sums over the operators of a graph.
+    /// Sums the operator times.
     fn time(
         &self,
         graph: &OperatorGraph,
@@ -407,15 +411,17 @@ impl<'a> LayerModel<'a> {
     }
 }
 
-/// What is exposed of a collective of which the share `overlap` may run beside computation, as long as that lasts
-/// (for ever, without a window); what is hidden still slows the computation.
+/// Returns the exposed time of a collective. The share `overlap` can run in parallel with
+/// computation for at most `window`, or without limit if `window` is `None`. The hidden part still
+/// slows the computation.
 pub(super) fn exposed(collective: Seconds, overlap: f64, window: Option<Seconds>) -> Seconds {
     let share = collective.secs() * overlap;
     let hidden = window.map_or(share, |window| share.min(window.secs()));
     Seconds::from_secs(collective.secs() - hidden + hidden * (OVERLAP_SLOWDOWN - 1.0))
 }
 
-/// What a collective adds to the operator it runs beside: what is longer than it, and the slowdown of both.
+/// Returns the time that an overlapped collective adds to an operator: the excess duration, plus
+/// the mutual slowdown.
 fn beside(collective: Seconds, operator: Seconds) -> Seconds {
     let (collective, operator) = (collective.secs(), operator.secs());
     let together = collective.min(operator);

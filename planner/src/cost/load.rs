@@ -1,4 +1,4 @@
-//! What a microbatch asks of each module.
+//! Load of a microbatch per module.
 
 pub mod instances;
 
@@ -8,42 +8,42 @@ use super::partition::LayerRange;
 use crate::model::{Gradients, Model, Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
 use crate::units::Flops;
-use crate::workload::shaped::{Encoded, ItemLengths, ItemSize};
+use crate::workload::preprocessed::{Encoded, ItemLengths, ItemSize};
 use crate::workload::{Packing, Sequence};
 
-/// What a microbatch, or a part of it, asks of one module.
+/// Load of a microbatch or sub-microbatch in a module.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModuleLoad {
-    /// Tokens (or patches) computed, padding included.
+    /// Computed tokens (or patches), including padding.
     pub tokens: f64,
-    /// Sum of squared lengths between which attention acts.
+    /// Sum of squared attention lengths, including padding.
     pub squared: f64,
-    /// Tokens (or patches) that carry data.
+    /// Tokens (or patches) without padding.
     pub useful_tokens: f64,
-    /// Sum of squared lengths without padding.
+    /// Sum of squared attention lengths without padding.
     pub useful_squared: f64,
-    /// Items (images, clips) that the module reads or makes; 0 for text. Where the data say how long items are, as many of the model's
-    /// own as hand on the same tokens.
+    /// Number of input or output items (images, clips); 0 for text. If the dataset contains item
+    /// lengths, this is the equivalent number of items with the model's default size and the same
+    /// number of merged tokens.
     pub items: f64,
 }
 
 impl ModuleLoad {
-    /// Of tokens that all carry data, in no items of which something is asked by number.
+    /// Creates a load without padding and without items.
     pub const fn unpadded(tokens: f64, squared: f64) -> Self {
         Self { tokens, squared, useful_tokens: tokens, useful_squared: squared, items: 0.0 }
     }
 
-    /// Of `items` that are each `length` tokens long and attend to themselves.
+    /// Creates a load from `items` equal items. Attention acts within an item, `length` tokens
+    /// long.
     fn equal_items(items: f64, length: f64) -> Self {
         Self { items, ..Self::unpadded(items * length, items * length * length) }
     }
 
-    /// Of what an encoder computes.
     fn encoded(encoded: Encoded) -> Self {
         Self { items: encoded.items, ..Self::unpadded(encoded.tokens, encoded.squared) }
     }
 
-    /// Of clips of video.
     fn video(sequence: &Sequence) -> Self {
         Self {
             items: f64::from(sequence.video_clips),
@@ -51,7 +51,7 @@ impl ModuleLoad {
         }
     }
 
-    /// Of the text of a sequence that is computed over `length` tokens where the packing rule pads to a common length.
+    /// Creates a text load. `length` is the padded sequence length, or `None` for packed sequences.
     fn text(sequence: &Sequence, length: Option<f64>) -> Self {
         let (tokens, squared) = match length {
             Some(length) => (length, length * length),
@@ -61,7 +61,7 @@ impl ModuleLoad {
         Self { tokens, squared, useful_tokens, useful_squared, items: 0.0 }
     }
 
-    /// Both together.
+    /// Returns the sum of two loads.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -78,18 +78,18 @@ impl ModuleLoad {
     }
 }
 
-/// What a microbatch asks of every module, in the model's order.
+/// Loads of a microbatch in all modules, in model order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MicrobatchLoad {
     /// One load per module.
     pub modules: Vec<ModuleLoad>,
-    /// What it holds, for people.
+    /// Contents of the microbatch for display.
     pub shape: MicrobatchShape,
 }
 
 impl MicrobatchLoad {
-    /// The load of the sequences of one microbatch, each module by what it reads or makes: the backbone all tokens,
-    /// a vision encoder the images, an audio encoder the clips of sound, a generator the images or the clips of video.
+    /// Computes the load of a microbatch. The backbone processes all tokens, a vision encoder
+    /// images, an audio encoder audio clips, a generator images or video clips.
     pub fn of(sequences: &[Sequence], model: &Model, packing: Packing) -> Self {
         let shape = shape(sequences, packing);
         let of_module = |module: &Module| match (module.role, module.video) {
@@ -109,9 +109,9 @@ impl MicrobatchLoad {
         Self { modules: model.modules.iter().map(of_module).collect(), shape }
     }
 
-    /// Tokens that travel into the first layer of a module from what stands before it: what the encoders made of
-    /// images and sound, merged, and the text that a generator of video is to follow. A generator of images gets a
-    /// token of each of its own.
+    /// Returns the number of tokens that enter the first layer of a module from its preceding
+    /// modules: merged image and audio tokens from encoders, and the text for a video generator. An
+    /// image generator receives its default number of tokens per image.
     pub fn entering(&self, model: &Model, module: usize) -> f64 {
         let entered = &model.modules[module];
         if entered.role == ModuleRole::Generator && entered.video.is_none() {
@@ -119,7 +119,7 @@ impl MicrobatchLoad {
         }
         let handed_on = |(index, before): (usize, &Module)| match before.role {
             ModuleRole::Backbone => self.modules[index].tokens,
-            // Behind the backbone they have been read.
+            // The backbone has already consumed the encoder outputs.
             _ if entered.role == ModuleRole::Generator => 0.0,
             ModuleRole::VisionEncoder | ModuleRole::AudioEncoder | ModuleRole::Generator => {
                 self.modules[index].items * f64::from(before.backbone_tokens_per_item())
@@ -128,14 +128,16 @@ impl MicrobatchLoad {
         model.modules.iter().enumerate().take(module).map(handed_on).sum()
     }
 
-    /// Model operations of forward and backward, padding and recomputation not counted: three times the
-    /// forward, less what a frozen module leaves out (docs/models.md, section 2).
+    /// Returns the model operations for forward and backward, without padding and recomputation:
+    /// three times the forward, less the gradients that a frozen module does not compute
+    /// (docs/models.md, section 2).
     pub fn model_flops(&self, model: &Model) -> Flops {
         let whole = |(module, of): (usize, &Module)| LayerRange { module, first: 0, end: of.layers };
         model.modules.iter().enumerate().map(|of| self.range_flops(model, whole(of))).sum()
     }
 
-    /// The same of some layers of one module, with the output head where it ends among them.
+    /// Returns the model operations for a layer range, including the output head if the range
+    /// contains the last layer.
     pub fn range_flops(&self, model: &Model, range: LayerRange) -> Flops {
         let (module, load) = (&model.modules[range.module], &self.modules[range.module]);
         let layer = module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
@@ -149,7 +151,7 @@ impl MicrobatchLoad {
     }
 }
 
-/// What an encoder computes for all of so many items.
+/// Returns the encoder load for `count` items.
 fn read(sequences: &[Sequence], count: u32, lengths: instances::LengthsOf, module: &Module) -> ModuleLoad {
     let mut all = ItemLengths::default();
     for sequence in sequences {
@@ -158,7 +160,8 @@ fn read(sequences: &[Sequence], count: u32, lengths: instances::LengthsOf, modul
     ModuleLoad::encoded(all.encoded((count, count), ItemSize::of(module)))
 }
 
-/// The length to which every sequence of a microbatch is padded: that of the longest, unless sequences are packed.
+/// Returns the padded length: the maximum sequence length in the microbatch, or `None` for packed
+/// sequences.
 fn common_length(sequences: &[Sequence], packing: Packing) -> Option<f64> {
     let longest = sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0);
     match packing {
@@ -167,7 +170,7 @@ fn common_length(sequences: &[Sequence], packing: Packing) -> Option<f64> {
     }
 }
 
-/// What sequences hold together, for people.
+/// Summarizes the contents of sequences for display.
 fn shape(sequences: &[Sequence], packing: Packing) -> MicrobatchShape {
     let length = common_length(sequences, packing);
     let items = |of: fn(&Sequence) -> u32| sequences.iter().map(of).fold(0, u32::saturating_add);
@@ -180,7 +183,8 @@ fn shape(sequences: &[Sequence], packing: Packing) -> MicrobatchShape {
     }
 }
 
-/// Cuts sequences into microbatches of `size`, in order; the last may be smaller.
+/// Splits sequences in order into microbatches with `size` sequences. The last microbatch can be
+/// smaller.
 pub fn microbatches(sequences: &[Sequence], size: u32, model: &Model, packing: Packing) -> Vec<MicrobatchLoad> {
     sequences.chunks(size as usize).map(|chunk| MicrobatchLoad::of(chunk, model, packing)).collect()
 }

@@ -1,20 +1,21 @@
-//! Memory of the model's state (docs/models.md, section 5). Activations are in the operator graph.
+//! Model state memory (docs/models.md, section 5). The operator graph computes activation memory.
 
 use crate::training::Training;
 
-/// Bytes of model state per parameter that a device holds.
+/// Model state in bytes per parameter and device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StateBytes {
-    /// Weights in the format of the products.
+    /// Weights in compute precision.
     pub weights: f64,
     /// Accumulated gradients.
     pub gradients: f64,
-    /// fp32 master weights and two moments; without master weights where weights are fp32 themselves.
+    /// fp32 master weights and two moments. No master weights if the weights are fp32.
     pub optimizer: f64,
 }
 
 impl StateBytes {
-    /// By ZeRO stage over `data` replicas: stage 1 shards the optimizer, 2 gradients too, 3 weights too.
+    /// Computes the state for `data` replicas. ZeRO stage 1 shards the optimizer state, stage 2
+    /// also gradients, stage 3 also weights.
     pub fn of(training: &Training, data: f64) -> Self {
         let stage = training.zero_stage();
         let share = |from: u32| if stage >= from { data } else { 1.0 };
@@ -26,7 +27,7 @@ impl StateBytes {
         }
     }
 
-    /// All of them.
+    /// Returns the sum of weights, gradients and optimizer state.
     pub fn total(self) -> f64 {
         self.weights + self.gradients + self.optimizer
     }
@@ -40,7 +41,7 @@ mod tests {
     use crate::model::presets::model;
     use crate::training::AttentionKernel;
 
-    /// Korthikanti et al., equations 2 and 4 and section 5 for GPT-3 175B: a = 96, s = 2048, h = 12288, t = 8.
+    /// Korthikanti et al. Eq. 2, Eq. 4, Sec. 5 for GPT-3 175B (a = 96, s = 2048, h = 12288, t = 8).
     #[test]
     fn a_gpt_layer_keeps_what_the_published_formulas_say() {
         let module = &model("gpt-3-175b").unwrap().modules[0];

@@ -1,25 +1,25 @@
-//! Time of single kernels on one device (docs/models.md, section 3).
+//! Kernel times on a device (docs/models.md, section 3).
 
 use super::kernel::{Attention, Format, Kernel, MatMul, Product, Streaming, StreamingClass};
 use crate::cluster::{AttentionCurve, Curves, Device, MatMulCurve, StreamingCurve};
 use crate::units::Seconds;
 
-/// Output tiles that vendor libraries choose from, in rows x columns, the largest first.
+/// Output tiles (rows x columns) in vendor libraries, in descending size.
 const TILES: [(f64, f64); 6] =
     [(256.0, 128.0), (128.0, 256.0), (128.0, 128.0), (128.0, 64.0), (64.0, 128.0), (64.0, 64.0)];
-/// Queries that one block of a fused attention kernel works on.
+/// Queries per thread block in a fused attention kernel.
 const QUERY_BLOCK: f64 = 128.0;
 
-/// What a device does in a second, resolved once for many kernels.
+/// Device rates, resolved once for many kernels.
 #[derive(Debug, Clone)]
 pub struct Rates {
     launch: f64,
-    /// Best rate of matrix products by format, in operations per second.
+    /// Peak matrix product rates by format, in operations per second.
     bf16: f64,
     fp8: f64,
     fp32: f64,
     attention_peak: f64,
-    /// Data-sheet memory bandwidth, and what streams reach of it.
+    /// Data-sheet memory bandwidth, and the achieved streaming bandwidth.
     memory: f64,
     streams: f64,
     multiprocessors: f64,
@@ -30,9 +30,10 @@ pub struct Rates {
     host_microbatch: f64,
 }
 
-/// Share of the rate that is left where rows of the operands do not begin at multiples of 16 bytes: the matrix units
-/// are then fed by narrower loads. Features count, not tokens: 8 of them are 16 bytes in bf16. (A vocabulary of 50,257
-/// is the known case; NVIDIA's guide to matrix products shows the steps.)
+/// Returns the rate factor for operands whose rows do not start at multiples of 16 bytes. Tensor
+/// cores then use narrower loads. Only feature dimensions count, not tokens: 16 bytes are 8
+/// features in bf16. A known case is a vocabulary of 50,257. NVIDIA's guide to matrix products
+/// shows the steps.
 fn alignment(product: &MatMul) -> f64 {
     let features = match product.product {
         Product::Forward | Product::InputGrad => [product.k, product.n],
@@ -51,7 +52,7 @@ fn alignment(product: &MatMul) -> f64 {
 }
 
 impl Rates {
-    /// Of a device, with the curves of a typical one where it has none of its own.
+    /// Resolves the rates for a device. A device without curves uses typical curves.
     pub fn of(device: &Device) -> Self {
         let generic;
         let curves = if let Some(curves) = &device.curves {
@@ -78,8 +79,8 @@ impl Rates {
         }
     }
 
-    /// Time of a kernel on one device. Collectives have no time here: they need a placed
-    /// [`Group`](super::Group).
+    /// Returns the time for a kernel on one device. Collectives are not supported here, because
+    /// they need a placed [`Group`](super::Group).
     pub fn time(&self, kernel: &Kernel) -> Seconds {
         match kernel {
             Kernel::MatMul(product) => self.matmul(product),
@@ -89,20 +90,21 @@ impl Rates {
         }
     }
 
-    /// Host time of one operator.
+    /// Host time per operator in seconds.
     pub const fn host(&self) -> f64 {
         self.host
     }
 
-    /// Host time of one microbatch of a stage beside its operators.
+    /// Host time per microbatch and stage, in addition to the operators.
     pub const fn host_microbatch(&self) -> Seconds {
         Seconds::from_secs(self.host_microbatch)
     }
 
-    /// A matrix product, or a group of them: launch + max(tiles, traffic).
+    /// Returns the time for a matrix product, or a batch: launch + max(tiles, traffic).
     ///
-    /// Of the tiles that libraries have, the one that fits the shape best is taken: waves of tiles over the
-    /// multiprocessors, the last one lost in part, each tile with its own rate, its pipeline filled once.
+    /// Uses the tile with the minimum time. The model counts tile waves over the multiprocessors
+    /// with a partially used last wave, the rate per tile, and the time to fill the pipeline once
+    /// per tile.
     pub fn matmul(&self, product: &MatMul) -> Seconds {
         let &MatMul { batch, m, k, n, .. } = product;
         if batch <= 0.0 || m <= 0.0 || k <= 0.0 || n <= 0.0 {
@@ -131,18 +133,19 @@ impl Rates {
             rate *= curve.grouped;
         }
         let compute = area * self.multiprocessors * 2.0 * (k + curve.fill) / rate;
-        // A long kernel runs into the power limit.
+        // Long kernels reach the power limit.
         let long = curve.power_ms * 1e-3;
         let compute =
             if long > 0.0 { compute * (1.0 + curve.power_drop * compute / (compute + long)) } else { compute };
-        // A weight gradient is read and written in fp32 where it is accumulated.
+        // An accumulated weight gradient is read and written in fp32.
         let result = if product.product == Product::WeightGrad { 8.0 } else { width.max(2.0) };
         let bytes = batch * (width * (m * k + k * n) + result * m * n);
         let traffic = bytes / (self.memory * curve.traffic);
         Seconds::from_secs(self.launch + compute.max(traffic))
     }
 
-    /// A fused attention kernel: launch + operations over a rate that grows with parallel blocks and length.
+    /// Returns the time for a fused attention kernel: launch + operations / rate. The rate
+    /// increases with parallel blocks and sequence length.
     pub fn attention(&self, attention: &Attention) -> Seconds {
         let flops = attention.flops();
         if flops <= 0.0 || attention.tokens <= 0.0 {
@@ -152,14 +155,15 @@ impl Rates {
         let blocks = attention.heads * attention.tokens / QUERY_BLOCK;
         let length = attention.squared / attention.tokens;
         let pass = if attention.backward { curve.backward } else { 1.0 };
-        // The backward works on keys and queries at once and fills the device with a third of the blocks.
+        // The backward parallelizes over keys and queries and needs only a third of the blocks to
+        // fill the device.
         let half_blocks = if attention.backward { curve.half_blocks / 3.0 } else { curve.half_blocks };
         let rate =
             self.attention_peak * pass * (blocks / (blocks + half_blocks)) * (length / (length + curve.half_length));
         Seconds::from_secs(self.launch + flops / rate)
     }
 
-    /// A kernel limited by memory: launch and traffic.
+    /// Returns the time for a memory-bound kernel: launch + traffic.
     pub fn streaming(&self, stream: Streaming) -> Seconds {
         if stream.bytes <= 0.0 {
             return Seconds::ZERO;

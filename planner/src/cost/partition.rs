@@ -1,4 +1,4 @@
-//! Partitions: which consecutive layers stand on which stage.
+//! Partitions: assignment of consecutive layers to pipeline stages.
 
 mod deal;
 
@@ -6,17 +6,17 @@ use std::ops::Range;
 
 use deal::Deal;
 
-use crate::flow::Placement;
 use crate::model::Model;
+use crate::stage_graph::Placement;
 
-/// Consecutive layers of one module.
+/// A range of consecutive layers in a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerRange {
-    /// Index of the module in the model.
+    /// Module index in the model.
     pub module: usize,
     /// First layer.
     pub first: u32,
-    /// One behind the last layer.
+    /// End of the range (exclusive).
     pub end: u32,
 }
 
@@ -26,44 +26,46 @@ impl LayerRange {
         self.end - self.first
     }
 
-    /// Whether there is no layer.
+    /// Returns whether the range contains no layers.
     pub const fn is_empty(&self) -> bool {
         self.end == self.first
     }
 
-    /// Whether the module begins here: its embedding stands on this stage.
+    /// Returns whether the range includes the module's first layer. Its stage then contains the
+    /// input block.
     pub const fn begins(&self) -> bool {
         self.first == 0
     }
 
-    /// Whether the module ends here: its final norm and head stand on this stage.
+    /// Returns whether the range includes the module's last layer. Its stage then contains the
+    /// output block.
     pub fn ends(&self, model: &Model) -> bool {
         self.end == model.modules[self.module].layers
     }
 }
 
-/// The layers of every stage, in flow order.
+/// Layers per stage, in flow order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// Ranges of each stage; a stage at the seam of two modules has two.
+    /// Layer ranges per stage. A stage at the boundary between two modules has two ranges.
     pub stages: Vec<Vec<LayerRange>>,
-    /// On which rank each stage stands.
+    /// Assignment of stages to ranks.
     pub placement: Placement,
 }
 
-/// Time that one module takes, for balancing.
+/// Time weights of a module, for load balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModuleWeight {
-    /// One layer.
+    /// Weight per layer.
     pub layer: f64,
-    /// What stands before the first layer.
+    /// Weight of the input block.
     pub input: f64,
-    /// What stands behind the last layer.
+    /// Weight of the output block.
     pub output: f64,
 }
 
 impl ModuleWeight {
-    /// The same, so many times over.
+    /// Scales all weights by `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self { layer: self.layer * factor, input: self.input * factor, output: self.output * factor }
@@ -71,8 +73,9 @@ impl ModuleWeight {
 }
 
 impl Partition {
-    /// The same number of layers on every stage, as Megatron-LM cuts a uniform model; `None` where `stages` does
-    /// not divide the layers or the model has more than one module.
+    /// Assigns equally many layers to all stages, like Megatron-LM for uniform models. Returns
+    /// `None` if `stages` does not divide the number of layers, or if the model has several
+    /// modules.
     pub fn even(model: &Model, stages: u32) -> Option<Self> {
         let [module] = model.modules.as_slice() else { return None };
         if stages == 0 || !module.layers.is_multiple_of(stages) {
@@ -83,18 +86,19 @@ impl Partition {
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
-    /// Cuts the chain of all layers so that the slowest stage is as fast as a contiguous cut allows; `None` where
-    /// there are fewer layers than stages.
+    /// Partitions the chain of all layers so that the slowest stage is as fast as possible. Returns
+    /// `None` if there are fewer layers than stages.
     ///
-    /// The smallest bottleneck is found by bisection (a cut exists for a bottleneck exactly when the greedy one
-    /// does); among the cuts that reach it, each stage then stops closest to the mean of what is left.
+    /// Finds the minimum bottleneck by bisection: a partition for a bottleneck exists if and only
+    /// if the greedy partition fits. Subject to this bottleneck, stages are filled as close as
+    /// possible to the mean remaining weight.
     pub fn balanced(model: &Model, weights: &[ModuleWeight], stages: u32) -> Option<Self> {
         Self::balanced_within(model, weights, stages, &|_, _| true)
     }
 
-    /// The same where stages also have to fit: `fits` is asked with the number of a stage and its layers, counted over the
-    /// whole chain. What fits has to go on fitting with fewer layers and on a later stage, else the cut need not be the
-    /// best. `None` too where no cut fits.
+    /// Like [`Self::balanced`], but also requires `fits(stage, layers)` for all stages. Layer
+    /// indices refer to the full chain. If a range fits, shorter ranges and later stages must also
+    /// fit; otherwise the result may not be optimal. Also returns `None` if no partition fits.
     pub fn balanced_within(
         model: &Model,
         weights: &[ModuleWeight],
@@ -127,13 +131,14 @@ impl Partition {
         Some(Self { stages, placement: Placement::Cyclic })
     }
 
-    /// Every module by itself: module `i` over `ranks x segments[i]` stages, each as fast as a contiguous cut allows, and
-    /// what is left over where layers do not divide by stages on the ranks that have least to do (PipeWeaver,
-    /// section 5, which lays layers evenly over the ranks). `None` where a module has fewer layers than stages.
+    /// Partitions modules separately: module `i` into `ranks x segments[i]` stages with minimum
+    /// bottleneck. If layers do not divide evenly by stages, the remaining layers go to the ranks
+    /// with the least work (PipeWeaver Sec. 5, which distributes layers evenly across ranks).
+    /// Returns `None` if a module has fewer layers than stages.
     ///
-    /// `weights` are of all work of a module, so that modules can be held against each other. Layers of one module
-    /// weigh the same: dealing them one by one to the rank with the least work, on stages that stay below the
-    /// bottleneck, leaves no rank busier than any other such deal does.
+    /// `weights` contains the total work of a module, so that modules are comparable. All layers in
+    /// a module have equal weight. Therefore it is optimal to assign layers one by one to the rank
+    /// with the least work, limited to stages below the bottleneck.
     pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
         let mut deals = Vec::with_capacity(weights.len());
         for ((module, &weight), &segments) in model.modules.iter().zip(weights).zip(segments) {
@@ -157,7 +162,7 @@ impl Partition {
         Some(Self { stages, placement: Placement::Cyclic })
     }
 
-    /// The stages of every module, where none holds layers of two.
+    /// Returns the stage range per module, or `None` if any stage contains layers from two modules.
     pub fn stages_by_module(&self, modules: usize) -> Option<Vec<std::ops::Range<usize>>> {
         let mut by_module = vec![0..0; modules];
         for (stage, ranges) in self.stages.iter().enumerate() {
@@ -171,20 +176,21 @@ impl Partition {
         Some(by_module)
     }
 
-    /// The same stages on other ranks.
+    /// Replaces the placement.
     #[must_use]
     pub fn placed(self, placement: Placement) -> Self {
         Self { placement, ..self }
     }
 
-    /// The stages that stand on a rank, in flow order.
+    /// Returns the stages on a rank, in flow order.
     pub fn stages_on(&self, rank: usize, ranks: usize) -> impl Iterator<Item = &Vec<LayerRange>> {
         let own = move |&(stage, _): &(usize, &Vec<LayerRange>)| self.placement.rank_of(stage, ranks) == rank;
         self.stages.iter().enumerate().filter(own).map(|(_, ranges)| ranges)
     }
 }
 
-/// Weight of every layer in flow order, the embedding counted with the first and the head with the last.
+/// Layer weights in flow order. The first weight includes the input block, the last the output
+/// block.
 fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
     let mut chain = Vec::with_capacity(model.layers() as usize);
     for (module, weight) in model.modules.iter().zip(weights) {
@@ -197,15 +203,15 @@ fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
     chain
 }
 
-/// What a stage may hold.
+/// Limits for a stage.
 struct Limits<'a> {
     bottleneck: f64,
     fits: &'a dyn Fn(usize, Range<usize>) -> bool,
 }
 
 impl Limits<'_> {
-    /// Stages that a greedy cut of the layers from `start` needs, the first of them number `stage`; as many as there are
-    /// numbers where a layer fits by itself on none.
+    /// Number of stages in a greedy partition that starts with layer `start` on stage `stage`.
+    /// Returns `usize::MAX` if a single layer does not fit.
     fn greedy(&self, chain: &[f64], start: usize, stage: usize) -> usize {
         let (mut begins, mut stages) = (start, 1);
         let mut filled = 0.0;
@@ -223,7 +229,8 @@ impl Limits<'_> {
         stages
     }
 
-    /// Where stage number `stage` of `count`, which starts at `start`, ends.
+    /// Returns the end of stage `stage`, which starts at `start`. `count` is the total number of
+    /// stages.
     fn next_cut(&self, chain: &[f64], start: usize, stage: usize, count: usize) -> usize {
         let left = count - stage;
         if left == 1 {
@@ -248,7 +255,7 @@ impl Limits<'_> {
     }
 }
 
-/// The layers `from .. to` of the chain, by module.
+/// Converts the chain range `from .. to` to layer ranges per module.
 fn ranges(model: &Model, from: usize, to: usize) -> Vec<LayerRange> {
     let mut parts = Vec::new();
     let mut offset = 0;
@@ -286,7 +293,8 @@ mod tests {
     fn a_balanced_cut_crosses_the_seam_where_the_weights_say() {
         let vlm = model("vlm-s").unwrap();
         let weight = |layer| ModuleWeight { layer, input: 0.0, output: 0.0 };
-        // 63 layers of 1 and 32 of 2: 127 in all, 32 at best on four stages, the seam inside the second.
+        // 63 layers with weight 1 and 32 with weight 2 have a total weight of 127. The minimum
+        // bottleneck on four stages is 32. The module boundary is in the second stage.
         let partition = Partition::balanced(&vlm, &[weight(1.0), weight(2.0)], 4).unwrap();
         assert_eq!(counts(&partition)[..2], [32, 31]);
         assert_eq!(partition.stages[1].len(), 1);
@@ -297,14 +305,15 @@ mod tests {
     fn a_cut_within_limits_is_as_balanced_as_they_let_it_be() {
         let vlm = model("vlm-s").unwrap();
         let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
-        // At most 24 of the 95 layers on a stage: four stages of 24, 24, 24 and 23. The time of the last is 46 of 127.
+        // At most 24 out of 95 layers per stage: stages with 24, 24, 24 and 23 layers. The last
+        // stage has weight 46 of 127.
         let at_most = |most: usize| move |_: usize, layers: Range<usize>| layers.len() <= most;
         let cut = Partition::balanced_within(&vlm, &weights, 4, &at_most(24)).unwrap();
         assert!(counts(&cut).iter().all(|&layers| layers <= 24), "{:?}", counts(&cut));
         assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(23)), None);
-        // A limit that binds nowhere changes nothing.
+        // A limit that is not binding returns the same partition.
         assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(95)), Partition::balanced(&vlm, &weights, 4));
-        // The first stage has room for 10 layers only.
+        // The first stage fits only 10 layers.
         let first = |stage: usize, layers: Range<usize>| stage > 0 || layers.len() <= 10;
         assert_eq!(counts(&Partition::balanced_within(&vlm, &weights, 4, &first).unwrap())[0], 10);
     }
@@ -313,7 +322,8 @@ mod tests {
     fn what_does_not_divide_goes_to_the_ranks_with_least_to_do() {
         let t2v = model("t2v-s").unwrap();
         let weight = |layer, output| ModuleWeight { layer, input: 0.0, output };
-        // 28 layers over 5 x 4 stages: one each, eight more dealt two to a rank, 7 layers to every rank.
+        // 28 layers on 5 x 4 stages: one per stage, and two of the remaining eight per rank, so 7
+        // layers per rank.
         let even = Partition::by_module(&t2v, &[weight(1.0, 0.0), weight(3.0, 0.0)], 4, &[1, 5]).unwrap();
         let per_rank = |partition: &Partition, module: usize| -> Vec<u32> {
             let own = |rank| partition.stages_on(rank, 4).flatten().filter(|range| range.module == module);
@@ -322,11 +332,12 @@ mod tests {
         assert_eq!(per_rank(&even, 0), [8; 4]);
         assert_eq!(per_rank(&even, 1), [7; 4]);
         assert!(counts(&even)[4..].iter().all(|&layers| layers == 1 || layers == 2));
-        // 63 layers of 2 over four stages, 16 at most; a head of 1 in the other module on rank 3: 15 there.
+        // 63 layers with weight 2 on four stages, at most 16 per stage. The head with weight 1 in
+        // the other module is on rank 3, which gets 15 layers.
         let vlm = model("vlm-s").unwrap();
         let head = Partition::by_module(&vlm, &[weight(2.0, 0.0), weight(1.0, 1.0)], 4, &[1, 1]).unwrap();
         assert_eq!(per_rank(&head, 0), [16, 16, 16, 15]);
-        // A module that nobody asks anything of is laid evenly all the same.
+        // An idle module is also distributed evenly.
         let idle = Partition::by_module(&t2v, &[weight(0.0, 0.0), weight(3.0, 0.0)], 4, &[2, 1]).unwrap();
         assert_eq!(per_rank(&idle, 0), [8; 4]);
         assert_eq!(Partition::by_module(&t2v, &[weight(1.0, 0.0); 2], 4, &[1, 8]), None);
@@ -382,7 +393,7 @@ mod tests {
                 slowest = slowest.max(chain[at..at + count as usize].iter().sum());
                 at += count as usize;
             }
-            // No cut into as many stages is faster than the slowest stage by more than rounding.
+            // No partition with the same number of stages is faster, except for rounding.
             let faster = Limits { bottleneck: slowest * (1.0 - 1e-6), fits: &|_, _| true }.greedy(&chain, 0, 0);
             prop_assert!(faster > stages as usize || stages == 1
                 || slowest <= chain.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9));

@@ -1,62 +1,62 @@
-//! Costs of one replica's pipeline: what the simulator and the schedule builders read.
+//! Pipeline costs of a replica, used by the simulator and schedule builders.
 
-use crate::flow::Flows;
+use crate::stage_graph::Flows;
 use crate::timeline::MicrobatchShape;
 use crate::units::{Bytes, Nanos};
 
-/// A forward and a backward that run overlapped take as long as one after the other, in millionths.
+/// Overlap factor (ppm) for forward-backward pairs that gain nothing from overlap.
 pub const NO_GAIN_PPM: u64 = 1_000_000;
 
-/// Costs of every cell of one pipeline, in columns; [`Flows`] say which cells there are.
+/// Costs per cell (stage, microbatch) in columns. [`Flows`] defines the cells.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PipelineCosts {
-    /// The ways of the microbatches through the stages.
+    /// Routes of the microbatches through the stages.
     pub flows: Flows,
-    /// Forward.
+    /// Forward time per cell.
     pub forward: Vec<Nanos>,
-    /// Gradient of the input.
+    /// Input gradient time per cell.
     pub input_grad: Vec<Nanos>,
-    /// Gradient of the weights.
+    /// Weight gradient time per cell.
     pub weight_grad: Vec<Nanos>,
-    /// Sending activations from this stage to the next.
+    /// Time to send activations to the next stage, per cell.
     pub send_forward: Vec<Nanos>,
-    /// Sending gradients from this stage to the previous one.
+    /// Time to send gradients to the previous stage, per cell.
     pub send_backward: Vec<Nanos>,
-    /// Kept from the start of the forward to the end of the backward.
+    /// Activation memory per cell, from the start of the forward to the end of the backward.
     pub activation: Vec<Bytes>,
-    /// Held during the backward.
+    /// Temporary memory per cell during the backward.
     pub transient: Vec<Bytes>,
-    /// Communication inside the forward.
+    /// Exposed communication in the forward, per cell.
     pub exposed_forward: Vec<Nanos>,
-    /// Communication inside the backward.
+    /// Exposed communication in the backward, per cell.
     pub exposed_backward: Vec<Nanos>,
-    /// What is computed again inside the input gradient.
+    /// Recomputation time per cell, included in `input_grad`.
     pub recomputed: Vec<Nanos>,
-    /// All communication of forward and backward, hidden or not.
+    /// Total communication per cell, hidden or exposed.
     pub communication: Vec<Nanos>,
-    /// Weights, gradients and optimizer state of each rank.
+    /// Weights, gradients and optimizer state per rank.
     pub static_memory: Vec<Bytes>,
-    /// What the static memory of each rank consists of.
+    /// Components of the static memory per rank.
     pub state: Vec<StateMemory>,
-    /// Exposed gradient reduction and parameter gathering of each rank.
+    /// Exposed gradient reduction and parameter gathering per rank.
     pub sync: Vec<Nanos>,
-    /// Optimizer step of each rank.
+    /// Optimizer time per rank.
     pub optimizer: Vec<Nanos>,
-    /// What each microbatch holds.
+    /// Contents per microbatch.
     pub shapes: Vec<MicrobatchShape>,
-    /// Time of an overlapped forward and backward over the sum of both, in millionths.
+    /// Overlapped time / sequential time for a forward-backward pair, in ppm.
     pub overlapped_ppm: u64,
 }
 
 impl PipelineCosts {
-    /// Equal costs everywhere, in the unit of one nanosecond, without memory of weights: for schedules by themselves.
-    /// Stages are placed cyclically; every microbatch of a stage keeps one byte, so that memory counts activations
-    /// in flight.
+    /// Creates a pipeline with equal costs in all cells, with one nanosecond as the time unit and
+    /// without model state memory. It serves to analyze schedules alone. The stages have cyclic
+    /// placement. Each cell stores one byte, so memory equals the number of activations in flight.
     pub fn uniform(ranks: usize, chunks: usize, microbatches: usize, times: UniformTimes) -> Self {
         Self::uniform_over(Flows::cyclic(ranks, ranks * chunks, microbatches), times)
     }
 
-    /// Equal costs on every cell of any flows.
+    /// Creates equal costs in all cells of `flows`.
     pub fn uniform_over(flows: Flows, times: UniformTimes) -> Self {
         let (cells, ranks, microbatches) = (flows.cells(), flows.ranks(), flows.microbatches());
         let mut costs = Self {
@@ -83,7 +83,7 @@ impl PipelineCosts {
         costs
     }
 
-    /// Every send between two ranks takes `time`, none within a rank.
+    /// Sets the send time between different ranks to `time`, and within a rank to zero.
     pub fn send_everywhere(&mut self, time: Nanos) {
         let flows = &self.flows;
         (self.send_forward, self.send_backward) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ impl PipelineCosts {
         }
     }
 
-    /// The same pipeline with its one microbatch `count` times.
+    /// Repeats the single microbatch of the pipeline `count` times.
     #[must_use]
     pub fn repeated(&self, count: usize) -> Self {
         debug_assert_eq!(self.microbatches(), 1, "one microbatch is repeated");
@@ -137,7 +137,8 @@ impl PipelineCosts {
         }
     }
 
-    /// Gives a cell what a cell of another pipeline costs. Every column is named, so that a new one cannot be forgotten.
+    /// Copies the costs of cell `at` in `from` to `cell`. The pattern names all columns, so that
+    /// the compiler reports new ones.
     pub fn copy_cell(&mut self, cell: usize, from: &Self, at: usize) {
         let Self {
             forward,
@@ -151,7 +152,7 @@ impl PipelineCosts {
             exposed_backward,
             recomputed,
             communication,
-            // Of the whole pipeline, its ranks or its microbatches.
+            // Not per cell.
             flows: _,
             static_memory: _,
             state: _,
@@ -173,44 +174,44 @@ impl PipelineCosts {
         communication[cell] = from.communication[at];
     }
 
-    /// Pipeline ranks, p.
+    /// Number of pipeline ranks, p.
     pub const fn ranks(&self) -> usize {
         self.flows.ranks()
     }
 
-    /// Stages of all modules.
+    /// Number of stages in all modules.
     pub fn stages(&self) -> usize {
         self.flows.stages()
     }
 
-    /// Microbatches, sub-microbatches counted each.
+    /// Number of microbatches, including sub-microbatches.
     pub fn microbatches(&self) -> usize {
         self.flows.microbatches()
     }
 
-    /// Column index of a stage and a microbatch that visits it.
+    /// Returns the column index for a stage and a microbatch that visits it.
     pub fn cell(&self, stage: usize, microbatch: usize) -> usize {
         self.flows.cell(stage, microbatch)
     }
 
-    /// The rank of a stage.
+    /// Returns the rank of a stage.
     pub fn rank_of(&self, stage: usize) -> usize {
         self.flows.rank_of(stage)
     }
 
-    /// Full backward of a cell.
+    /// Returns the time for a full backward.
     pub fn backward(&self, cell: usize) -> Nanos {
         self.input_grad[cell] + self.weight_grad[cell]
     }
 
-    /// A forward and a backward that run overlapped, given how long both take one after the other; never shorter
-    /// than the longer of them.
+    /// Returns the time for an overlapped forward-backward pair, at least the longer of the two
+    /// times.
     pub fn overlapped(&self, forward: Nanos, backward: Nanos) -> Nanos {
         let both = u128::from((forward + backward).get()) * u128::from(self.overlapped_ppm);
         Nanos::new((both / u128::from(NO_GAIN_PPM)) as u64).max(forward).max(backward)
     }
 
-    /// Every cell with its stage and microbatch.
+    /// Iterates over all cells.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         (0..self.microbatches()).flat_map(|microbatch| {
             let stages = self.flows.stages_of(microbatch);
@@ -219,44 +220,44 @@ impl PipelineCosts {
     }
 }
 
-/// A microbatch on a stage that it visits.
+/// A microbatch on a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
     /// Column index.
     pub index: usize,
-    /// Stage.
+    /// Stage index.
     pub stage: usize,
-    /// Microbatch.
+    /// Microbatch index.
     pub microbatch: usize,
 }
 
-/// Model state of one rank's device.
+/// Model state memory per device of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StateMemory {
-    /// Weights.
+    /// Weight memory.
     pub weights: Bytes,
-    /// Accumulated gradients.
+    /// Memory for accumulated gradients.
     pub gradients: Bytes,
-    /// Master weights and moments.
+    /// Memory for master weights and moments.
     pub optimizer: Bytes,
 }
 
 impl StateMemory {
-    /// All of it.
+    /// Returns the total memory.
     pub fn total(self) -> Bytes {
         self.weights + self.gradients + self.optimizer
     }
 }
 
-/// Times of a uniform pipeline, in any one unit.
+/// Times of a uniform pipeline, in an arbitrary unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UniformTimes {
-    /// Forward of one microbatch on one stage.
+    /// Forward time per stage and microbatch.
     pub forward: Nanos,
-    /// Gradient of the input.
+    /// Input gradient time.
     pub input_grad: Nanos,
-    /// Gradient of the weights.
+    /// Weight gradient time.
     pub weight_grad: Nanos,
-    /// Send between ranks.
+    /// Send time between ranks.
     pub communication: Nanos,
 }

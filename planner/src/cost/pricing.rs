@@ -1,4 +1,4 @@
-//! Layer costs, remembered over the planners, layouts and batches of a scenario.
+//! Cache of layer costs, shared by the planners, layouts and batches of a scenario.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,35 +11,35 @@ use crate::cluster::Cluster;
 use crate::model::Model;
 use crate::training::{ContextExchange, Recompute, Training};
 
-/// Loads that are remembered of one module and degree; beyond them they are forgotten and priced again.
+/// Maximum cached loads per module and degree. When the cache reaches this limit, it is cleared.
 const MOST_REMEMBERED: usize = 65_536;
 
-/// What the pieces of a module cost for one load.
+/// Costs of a module's components for a load.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pieces {
-    /// One layer.
+    /// Cost per layer.
     pub layer: LayerCost,
-    /// One layer where nothing is recomputed; zero unless only some layers of a stage are.
+    /// Cost per layer without recomputation. Zero unless stages recompute only some layers.
     pub kept: LayerCost,
-    /// What stands before the first layer.
+    /// Cost of the input block.
     pub input: LayerCost,
-    /// What stands behind the last layer.
+    /// Cost of the output block.
     pub output: LayerCost,
 }
 
-/// By tokens, squared lengths and items of a load.
+/// Keyed by tokens, squared lengths and items of the load.
 type Prices = BTreeMap<[u64; 3], Pieces>;
-/// One layer under every strategy, by tokens, squared lengths and items of a load.
+/// Layer costs per strategy, keyed by tokens, squared lengths and items of the load.
 type LayerPrices = BTreeMap<[u64; 3], [LayerCost; 4]>;
 
-/// The settings of a scenario under every way to cut sequences over a group.
+/// Training settings for all context-parallel degrees and exchanges.
 #[derive(Debug, Clone)]
 pub struct ContextSettings {
     settings: Vec<Training>,
 }
 
 impl ContextSettings {
-    /// Both exchanges, degrees 1 to `largest`.
+    /// Creates settings for both exchanges and degrees 1 to `largest`.
     pub fn up_to(training: &Training, largest: u32) -> Self {
         let of = |exchange| {
             (1..=largest).map(move |degree| Training {
@@ -52,14 +52,15 @@ impl ContextSettings {
     }
 }
 
-/// The settings of a scenario under other context- and expert-parallel degrees, for modules with degrees of their own.
+/// Training settings for other context- and expert-parallel degrees, for modules with separate
+/// degrees.
 #[derive(Debug, Clone, Default)]
 pub struct DegreeSettings {
     settings: Vec<Training>,
 }
 
 impl DegreeSettings {
-    /// Every pair of the given degrees that is not the scenario's own.
+    /// Creates settings for all pairs of the given degrees, except the scenario's pair.
     pub fn of(training: &Training, contexts: &[u32], experts: &[u32]) -> Self {
         let pairs = contexts.iter().flat_map(|&context| experts.iter().map(move |&expert| (context, expert)));
         let other = |degrees: &(u32, u32)| *degrees != (training.context_parallel, training.expert_parallel);
@@ -69,37 +70,36 @@ impl DegreeSettings {
     }
 }
 
-/// Where context-parallel groups stand.
+/// Placement of context-parallel groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContextGroups {
-    /// In blocks that follow each other.
+    /// In consecutive blocks.
     Tiled,
-    /// Each on as few nodes as hold it.
+    /// On the minimum number of nodes.
     Compact,
 }
 
-/// Prices of one model on one cluster under one set of settings: whatever planners, batches and layouts ask again is
-/// answered from memory. The answers do not depend on what was asked before, nor by how many threads.
+/// Cached costs for one model, cluster and training configuration. The results are independent of
+/// earlier requests and threads.
 #[derive(Debug)]
 pub struct Pricing<'a> {
     model: &'a Model,
     cluster: &'a Cluster,
     training: &'a Training,
-    /// By tensor-parallel degree and module, then by load.
+    /// Keyed by (tensor-parallel degree, module), then by load.
     known: Mutex<BTreeMap<(u32, usize), Prices>>,
-    /// The settings under which every layer has one strategy, and what a layer then costs.
+    /// Settings with a uniform strategy. `layers` caches the resulting layer costs.
     strategies: [Training; 4],
     layers: Mutex<BTreeMap<(u32, usize), LayerPrices>>,
-    /// Prices under other ways to cut sequences, in the order of [`ContextSettings`].
+    /// Costs for other context-parallel settings, in the order of [`ContextSettings`].
     contexts: Vec<Self>,
-    /// Prices under other context- and expert-parallel degrees.
+    /// Costs for other degrees, in the order of [`DegreeSettings`].
     degrees: Vec<Self>,
-    /// Where context-parallel groups stand.
     groups: ContextGroups,
 }
 
 impl<'a> Pricing<'a> {
-    /// With nothing remembered.
+    /// Creates an empty cache.
     pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
         let (known, layers) = (Mutex::default(), Mutex::default());
@@ -107,7 +107,7 @@ impl<'a> Pricing<'a> {
         Self { model, cluster, training, known, strategies, layers, contexts, degrees, groups }
     }
 
-    /// With prices under other ways to cut sequences.
+    /// Adds costs for other context-parallel settings.
     #[must_use]
     pub fn with_contexts(self, contexts: &'a ContextSettings) -> Self {
         let of = |training: &'a Training| Self {
@@ -117,21 +117,22 @@ impl<'a> Pricing<'a> {
         Self { contexts: contexts.settings.iter().map(of).collect(), ..self }
     }
 
-    /// With prices under other context- and expert-parallel degrees.
+    /// Adds costs for other degrees.
     #[must_use]
     pub fn with_degrees(self, degrees: &'a DegreeSettings) -> Self {
         let of = |training: &'a Training| Self::new(self.model, self.cluster, training);
         Self { degrees: degrees.settings.iter().map(of).collect(), ..self }
     }
 
-    /// Prices under context- and expert-parallel degrees; `None` for degrees that there are no settings for.
+    /// Returns the costs for the given degrees, or `None` if there are no such settings.
     pub fn at_degrees(&self, context: u32, expert: u32) -> Option<&Self> {
         let has =
             |pricing: &Self| (pricing.training.context_parallel, pricing.training.expert_parallel) == (context, expert);
         if has(self) { Some(self) } else { self.degrees.iter().find(|pricing| has(pricing)) }
     }
 
-    /// Prices where sequences are cut over `degree` devices; `None` beyond the degrees that there are settings for.
+    /// Returns the costs for sequences split across `degree` devices, or `None` if there are no
+    /// such settings.
     pub fn at_context(&self, exchange: ContextExchange, degree: u32) -> Option<&Self> {
         let each = self.contexts.len() / 2;
         let place = (degree as usize).checked_sub(1).filter(|place| *place < each)?;
@@ -139,7 +140,7 @@ impl<'a> Pricing<'a> {
         Some(&self.contexts[first + place])
     }
 
-    /// The costs of `loads` under a tensor-parallel degree.
+    /// Returns the cost table for `loads`.
     pub fn table<'b>(&self, tensor: u32, loads: &'b [MicrobatchLoad]) -> LayerTable<'b>
     where
         'a: 'b,
@@ -152,8 +153,9 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// The costs of `loads` under a tensor- and a context-parallel degree, weights and gradients being shared by `replicas`
-    /// devices; `None` beyond the degrees that there are settings for. Sequences travel a ring.
+    /// Returns the cost table for `loads` under a tensor- and a context-parallel degree with ring
+    /// exchange. `replicas` is the number of devices with equal parameters. Returns `None` if there
+    /// are no such settings.
     pub fn table_shared_by<'b>(
         &self,
         tensor: u32,
@@ -168,7 +170,8 @@ impl<'a> Pricing<'a> {
         Some(own.table(tensor, loads).shared_by(replicas))
     }
 
-    /// The same with every layer's cost under each strategy, for stages that mix them.
+    /// Like [`Self::table`], but with layer costs for all strategies, for stages with mixed
+    /// strategies.
     pub fn tunable_table<'b>(&self, tensor: u32, loads: &'b [MicrobatchLoad]) -> LayerTable<'b>
     where
         'a: 'b,
@@ -186,7 +189,7 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// What one layer of a module costs for every load under every strategy.
+    /// Returns a module's layer costs per load and strategy.
     fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<[LayerCost; 4]> {
         let mut known = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
@@ -204,7 +207,7 @@ impl<'a> Pricing<'a> {
         loads.iter().map(of).collect()
     }
 
-    /// What one module costs for every load.
+    /// Returns the component costs of a module per load.
     fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<Pieces> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
@@ -238,8 +241,8 @@ mod tests {
     use crate::cost::Partition;
     use crate::cost::partition::LayerRange;
     use crate::cost::table::Place;
-    use crate::flow::Placement;
     use crate::model::presets::model;
+    use crate::stage_graph::Placement;
     use crate::units::{Bytes, Nanos};
     use crate::workload::{Packing, Sequence};
 
@@ -260,8 +263,9 @@ mod tests {
         of.iter().map(load).collect()
     }
 
-    /// A frozen encoder runs forward only: a third of its operations, no activations, two of the 18 bytes of each
-    /// parameter without sharding, and no gradient comes back to it. A frozen backbone still hands gradients to the encoder.
+    /// A frozen encoder runs only the forward: a third of the operations, no activations, 2 of 18
+    /// bytes per unsharded parameter, no incoming gradient. A frozen backbone still sends gradients
+    /// to the encoder.
     #[test]
     fn frozen_modules_leave_out_what_nobody_needs() {
         let (cluster, whole) = (cluster("h800").unwrap(), model("vlm-s").unwrap());
@@ -287,7 +291,7 @@ mod tests {
             (costs, loads[0].model_flops(model).get())
         };
         let (trained, encoder, backbone) = (of(&whole), of(&freeze(0)), of(&freeze(1)));
-        // Two stages of encoder layers, two of backbone layers.
+        // Two encoder stages and two backbone stages.
         assert!(trained.0.backward(0) > Nanos::ZERO && trained.0.send_backward[1] > Nanos::ZERO);
         assert_eq!((encoder.0.backward(0), encoder.0.activation[0]), (Nanos::ZERO, Bytes::ZERO));
         assert_eq!((encoder.0.send_backward[1], encoder.0.forward[0]), (Nanos::ZERO, trained.0.forward[0]));
@@ -297,7 +301,8 @@ mod tests {
         assert_eq!(encoder.0.backward(3), trained.0.backward(3));
         assert_eq!((backbone.0.weight_grad[3], backbone.0.input_grad[0]), (Nanos::ZERO, trained.0.input_grad[0]));
         assert!(backbone.0.input_grad[3] > Nanos::ZERO && backbone.0.send_backward[3] > Nanos::ZERO);
-        // With E and B the forward operations of the modules: 3 E + 3 B, E + 3 B, 3 E + 2 B.
+        // Model operations are 3 E + 3 B, E + 3 B and 3 E + 2 B, where E and B are the forward
+        // operations of encoder and backbone.
         let (encoder_forward, backbone_forward) = ((trained.1 - encoder.1) / 2.0, trained.1 - backbone.1);
         assert!((3.0 * (encoder_forward + backbone_forward) / trained.1 - 1.0).abs() < 1e-9);
     }

@@ -1,25 +1,25 @@
-//! What a layer does with its activations, chosen layer by layer (PipeWeaver, section 6.3).
+//! Activation strategies per layer (PipeWeaver Sec. 6.3).
 
 use crate::training::{Recompute, Training};
 
-/// What one layer does with what its backward needs.
+/// Treatment of the activations that a layer's backward requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LayerStrategy {
-    /// Keeps it.
+    /// Stores all activations.
     Keep,
-    /// Computes the attention core again.
+    /// Recomputes the attention core.
     Selective,
-    /// Keeps its input and computes everything again.
+    /// Stores only the layer input and recomputes everything else.
     Full,
-    /// Sends it to the host's memory and fetches it back.
+    /// Offloads activations to host memory and loads them again.
     Offload,
 }
 
 impl LayerStrategy {
-    /// All of them; their places are the numbers used in [`StrategyMix`].
+    /// All strategies. [`StrategyMix`] uses their positions as indices.
     pub const ALL: [Self; 4] = [Self::Keep, Self::Selective, Self::Full, Self::Offload];
 
-    /// Stable identifier.
+    /// Returns the stable identifier.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -29,7 +29,7 @@ impl LayerStrategy {
         }
     }
 
-    /// What a layer does, in words.
+    /// Returns the display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Keep => "store all activations",
@@ -39,7 +39,7 @@ impl LayerStrategy {
         }
     }
 
-    /// The settings of a training whose every layer does this.
+    /// Returns training settings with this strategy for all layers.
     pub fn training(self, training: &Training) -> Training {
         let (recompute, activation_offload) = match self {
             Self::Keep => (Recompute::None, 0.0),
@@ -51,17 +51,18 @@ impl LayerStrategy {
     }
 }
 
-/// Layers of one stage by strategy, in the order of [`LayerStrategy::ALL`].
+/// Number of layers per strategy in a stage, in the order of [`LayerStrategy::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct StrategyMix(pub [u16; 4]);
 
 impl StrategyMix {
-    /// All layers of a stage.
+    /// Total number of layers.
     pub fn layers(self) -> u32 {
         self.0.iter().map(|&layers| u32::from(layers)).sum()
     }
 
-    /// Takes up to `layers` layers out, those that keep the most first; how many of each strategy.
+    /// Removes up to `layers` layers, in the order of [`LayerStrategy::ALL`]. Returns the removed
+    /// layers per strategy.
     pub fn take(&mut self, mut layers: u32) -> [u32; 4] {
         let mut taken = [0; 4];
         for (left, taken) in self.0.iter_mut().zip(&mut taken) {

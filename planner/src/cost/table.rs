@@ -1,4 +1,4 @@
-//! Costs of layers by microbatch, and the pipelines that are cut from them.
+//! Layer costs per microbatch, and pipelines built from them.
 
 mod disaggregated;
 mod stage;
@@ -19,13 +19,13 @@ use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
 use super::pricing::{Pieces, Pricing};
 use super::strategy::StrategyMix;
 use crate::cluster::Cluster;
-use crate::flow::Flows;
 use crate::model::Model;
+use crate::stage_graph::Flows;
 use crate::training::Training;
 use crate::units::{Bytes, Nanos, Seconds};
 
-/// Costs of the layers of every module for every microbatch under one tensor-parallel degree. They do not depend
-/// on the pipeline and are shared by all its cuts.
+/// Layer costs per module, microbatch and tensor-parallel degree, independent of the pipeline
+/// partition.
 #[derive(Debug, Clone)]
 pub struct LayerTable<'a> {
     model: &'a Model,
@@ -33,35 +33,35 @@ pub struct LayerTable<'a> {
     training: &'a Training,
     tensor: u32,
     loads: &'a [MicrobatchLoad],
-    /// By module, then microbatch.
+    /// Component costs by module, then microbatch.
     pieces: Vec<Vec<Pieces>>,
-    /// One layer under every strategy, by module, then microbatch; empty where stages do not mix them.
+    /// Layer costs per strategy, by module, then microbatch. Empty unless stages mix strategies.
     strategies: Vec<Vec<[LayerCost; 4]>>,
-    /// Devices that hold the same parameters, where that is not DP x CP.
+    /// Number of devices with the same parameters, if different from DP x CP.
     all_replicas: Option<u32>,
-    /// First of the devices that all replicas stand on.
+    /// First device of the replicas.
     first_device: u32,
 }
 
-/// Where a pipeline stands: its degrees and which replica it is.
+/// Parallel degrees and replica index of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Pipeline ranks.
+    /// Number of pipeline ranks.
     pub pipeline: u32,
-    /// Replicas.
+    /// Number of replicas.
     pub data: u32,
-    /// Which of the replicas.
+    /// Replica index.
     pub replica: u32,
 }
 
-/// Parameters on one device: those of experts have replicas of their own.
+/// Parameters per device. Dense and expert parameters have different replica counts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parameters {
     dense: f64,
     expert: f64,
-    /// Not trained: weights alone.
+    /// Frozen parameters, which have only weights.
     frozen: f64,
-    /// Experts that are not trained: weights alone, with the replicas of experts.
+    /// Frozen expert parameters, which have only weights, replicated like experts.
     frozen_expert: f64,
 }
 
@@ -89,7 +89,7 @@ impl Parameters {
 }
 
 impl<'a> LayerTable<'a> {
-    /// Computes the table, remembering nothing beyond it.
+    /// Computes a table with a private cache.
     pub fn new(
         model: &'a Model,
         cluster: &'a Cluster,
@@ -100,7 +100,7 @@ impl<'a> LayerTable<'a> {
         Pricing::new(model, cluster, training).table(tensor, loads)
     }
 
-    /// From what the pieces of every module cost for every load.
+    /// Creates a table from component costs per module and load.
     pub(super) fn of(
         model: &'a Model,
         cluster: &'a Cluster,
@@ -113,30 +113,30 @@ impl<'a> LayerTable<'a> {
         Self { model, cluster, training, tensor, loads, pieces, strategies, all_replicas, first_device }
     }
 
-    /// Where context-parallel groups change, so that weights and gradients are shared by all `replicas` whatever a group's
-    /// degree is.
+    /// Sets the number of devices with equal parameters. Use it for variable context-parallel
+    /// degrees, because this number is then independent of the degree.
     pub(super) fn shared_by(self, replicas: u32) -> Self {
         Self { all_replicas: Some(replicas), ..self }
     }
 
-    /// Where replicas stand on the devices from that number on.
+    /// Places the replicas on the devices starting at `first_device`.
     #[must_use]
     pub fn from_device(self, first_device: u32) -> Self {
         Self { first_device, ..self }
     }
 
-    /// With what every layer costs under each strategy.
+    /// Adds layer costs per strategy.
     pub(super) fn with_strategies(self, strategies: Vec<Vec<[LayerCost; 4]>>) -> Self {
         Self { strategies, ..self }
     }
 
-    /// Microbatches of all replicas.
+    /// Number of microbatches in all replicas.
     pub fn microbatches(&self) -> usize {
         self.loads.len()
     }
 
-    /// Forward and backward of a stage, summed over all microbatches, in seconds; what ZeRO-3 and sends that are
-    /// waited for add is left out, so it bounds from below.
+    /// Returns the forward plus backward time of a stage for all microbatches, in seconds. This is
+    /// a lower bound, because it excludes ZeRO-3 communication and blocking sends.
     pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
         let host = self.host_microbatch();
         let work = |microbatch| {
@@ -146,12 +146,12 @@ impl<'a> LayerTable<'a> {
         (0..self.loads.len()).map(work).sum()
     }
 
-    /// Weights, gradients and optimizer state of every rank.
+    /// Returns the model state memory per rank.
     pub fn static_memory(&self, partition: &Partition, place: Place) -> Vec<Bytes> {
         self.state_memory(partition, place).into_iter().map(StateMemory::total).collect()
     }
 
-    /// Weights, gradients and optimizer state of every rank, each by itself.
+    /// Returns weights, gradients and optimizer state per rank.
     pub fn state_memory(&self, partition: &Partition, place: Place) -> Vec<StateMemory> {
         let replicas = f64::from(self.replicas(place));
         let (dense, expert) =
@@ -170,18 +170,19 @@ impl<'a> LayerTable<'a> {
         self.rank_parameters(partition, place).into_iter().map(state).collect()
     }
 
-    /// Devices that hold the same parameters.
+    /// Number of devices with the same parameters.
     fn replicas(&self, place: Place) -> u32 {
         self.all_replicas.unwrap_or(place.data * self.training.context_parallel)
     }
 
-    /// Replicas of an expert: what is left of the data-parallel group beside the expert-parallel one.
+    /// Number of replicas of an expert: data-parallel degree / expert-parallel degree.
     fn expert_replicas(&self, place: Place) -> f64 {
         let replicas = f64::from(self.replicas(place));
         (replicas / f64::from(self.training.expert_parallel)).max(1.0)
     }
 
-    /// Parameters that each device of a rank holds; a tied output head on another rank is a second copy, trained as the first is.
+    /// Parameters per device for all ranks. If the tied output head is on a different rank, it is a
+    /// second copy, frozen or trained like the first.
     fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<Parameters> {
         let ranks = place.pipeline as usize;
         let of_rank = |rank: usize| {
@@ -201,7 +202,7 @@ impl<'a> LayerTable<'a> {
         ranges.into_iter().map(|range| self.range_parameters(range)).fold(Parameters::default(), Parameters::and)
     }
 
-    /// Parameters of consecutive layers on each device.
+    /// Parameters per device in a layer range, including adjacent input and output blocks.
     fn range_parameters(&self, range: &LayerRange) -> Parameters {
         let module = &self.model.modules[range.module];
         let input = if range.begins() { module.input_parameters() } else { 0 };
@@ -209,7 +210,7 @@ impl<'a> LayerTable<'a> {
         self.parameters_of(range.module, range.len(), (input, output))
     }
 
-    /// Parameters of some layers of a module on each device, with those of what stands before and behind them.
+    /// Parameters per device in `layers` layers plus the given input and output block parameters.
     fn parameters_of(&self, module: usize, layers: u32, (input, output): (u64, u64)) -> Parameters {
         let module = &self.model.modules[module];
         let layers = u64::from(layers);
@@ -233,8 +234,7 @@ impl<'a> LayerTable<'a> {
         u64::from(self.model.modules[module].hidden) * u64::from(self.model.modules[module].vocab)
     }
 
-    /// Modules whose embedding and output head share a matrix and stand on different ranks: module, rank of the
-    /// embedding, rank of the head.
+    /// Modules with tied embeddings on different ranks: (module, embedding rank, head rank).
     fn tied_ranks<'b>(
         &'b self,
         partition: &'b Partition,
@@ -252,11 +252,11 @@ impl<'a> LayerTable<'a> {
         })
     }
 
-    /// Exposed gradient synchronisation and optimizer step of every rank.
+    /// Returns exposed gradient synchronization and optimizer time per rank.
     ///
-    /// `windows` are the last backward and the first forward of each rank: as long as they last, the overlapped
-    /// share of the reduction (and gathering) runs beside them. Without windows they are taken as endless, which
-    /// gives a lower bound.
+    /// `windows` contains the last backward and the first forward per rank. These limit how much
+    /// reduction and gathering can overlap. Without windows the overlap is unlimited, which gives a
+    /// lower bound.
     pub fn step_end(
         &self,
         partition: &Partition,
@@ -266,7 +266,7 @@ impl<'a> LayerTable<'a> {
         let (dense_group, expert_group) = self.replica_groups(place);
         let replicas = f64::from(self.replicas(place));
         let rates = Rates::of(&self.cluster.device);
-        // What is frozen has no gradients to add up.
+        // Frozen parameters have no gradients to reduce.
         let trained = |(module, ..): &(usize, usize, usize)| !self.model.modules[*module].frozen;
         let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).filter(trained).collect();
         let mut sync = Vec::new();
@@ -284,8 +284,8 @@ impl<'a> LayerTable<'a> {
         (sync, optimizer)
     }
 
-    /// What is exposed of reducing gradients and gathering weights, of experts too: both share the time beside which
-    /// they may run.
+    /// Returns the exposed gradient reduction and weight gathering time. The overlap window is
+    /// common to dense and expert parameters.
     fn reduction(
         &self,
         dense: &Group,
@@ -304,16 +304,17 @@ impl<'a> LayerTable<'a> {
                 let gathered = both(&|group, count| group.all_gather(width * count));
                 hidden(reduced, window.map(|window| window.0)) + hidden(gathered, window.map(|window| window.1))
             }
-            // Gathered and reduced around every stage instead: see `sharded_traffic`.
+            // ZeRO-3 communicates around each stage, see `sharded_traffic`.
             _ => Seconds::ZERO,
         }
     }
 
-    /// Bytes that the optimizer moves: reads gradient, master weight and two moments, writes the last three and the
-    /// weight, reads the gradient once more for its norm; all gradients are zeroed.
+    /// Bytes moved per optimizer step: read gradient, master weight, two moments; write master
+    /// weight, two moments, weight; read the gradient a second time for the norm; zero all
+    /// gradients.
     fn optimizer_bytes(&self, parameters: f64, replicas: f64) -> f64 {
         let gradient = self.training.gradients.bytes();
-        // Without master weights the weight itself is read and written.
+        // fp32 training updates the weight in place, because there is no master weight.
         let state = if self.training.width() > 2.0 { 24.0 } else { 26.0 };
         let stage = self.training.zero_stage();
         let share = if stage >= 1 { parameters / replicas } else { parameters };
@@ -321,19 +322,19 @@ impl<'a> LayerTable<'a> {
         share * (2.0 * gradient + state) + zeroed * gradient
     }
 
-    /// The ranks of embedding and output head add up their gradients of the shared matrix.
+    /// Time to reduce a tied matrix gradient between embedding rank and head rank.
     fn tied_embedding_sync(&self, (module, first, last): (usize, usize, usize), place: Place) -> Seconds {
         let device = |rank: usize| self.first_device + rank as u32 * self.devices_per_rank(place);
         let bytes = self.training.gradients.bytes() * self.embedding_parameters(module) as f64 / f64::from(self.tensor);
         point_to_point(self.cluster, device(first), device(last), bytes) * 2.0
     }
 
-    /// Devices of one pipeline rank over all replicas.
+    /// Devices per pipeline rank in all replicas.
     fn devices_per_rank(&self, place: Place) -> u32 {
         self.tensor.saturating_mul(self.training.context_parallel).saturating_mul(place.data)
     }
 
-    /// The costs of one replica, which runs the microbatches `assigned`, each through all stages.
+    /// Returns the costs of a replica that runs the microbatches `assigned` through all stages.
     pub fn pipeline(&self, partition: &Partition, place: Place, assigned: &[usize]) -> PipelineCosts {
         let stages = partition.stages.len();
         let (ranks, count) = (place.pipeline as usize, assigned.len());
@@ -341,8 +342,8 @@ impl<'a> LayerTable<'a> {
         self.pipeline_over(partition, place, flows, assigned, &[])
     }
 
-    /// The costs of one replica, whose microbatch or sub-microbatch `i` brings the load `assigned[i]` on its way. `mixes`
-    /// gives the strategies of the layers of every cell, or nothing where all layers do as the settings say.
+    /// Returns the costs of a replica. The (sub-)microbatch `i` has the load `assigned[i]`. `mixes`
+    /// contains layer strategies per cell; if it is empty, all layers follow the training settings.
     pub fn pipeline_over(
         &self,
         partition: &Partition,
@@ -379,7 +380,7 @@ impl<'a> LayerTable<'a> {
             .iter()
             .map(|ranges| (self.sharded_traffic(ranges, place), self.gathered_bytes(ranges)))
             .collect();
-        // Of each stage, the forward of its first microbatch and the backward of its last.
+        // Per stage: forward of the first microbatch, backward of the last.
         let mut ends = vec![[None::<Seconds>; 2]; partition.stages.len()];
         let (mut routes, host) = (Routes::of(partition.stages.len()), self.host_microbatch());
         for (microbatch, &index) in assigned.iter().enumerate() {
@@ -405,7 +406,7 @@ impl<'a> LayerTable<'a> {
                     self.send(route, index)
                 });
                 let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
-                // A rank that waits for its sends is busy with them.
+                // Blocking sends occupy the rank.
                 let waits = if self.training.overlapped_sends { [Nanos::ZERO; 2] } else { std::mem::take(&mut sends) };
                 costs.forward.push(cost.forward.to_nanos() + waits[0]);
                 costs.input_grad.push(cost.input_grad.to_nanos() + waits[1]);
@@ -430,7 +431,7 @@ impl<'a> LayerTable<'a> {
         costs
     }
 
-    /// Under ZeRO-3: gathering the weights of a stage once, and reducing its gradients once.
+    /// ZeRO-3: (weight gathering time, gradient reduction time) for a single pass through a stage.
     fn sharded_traffic(&self, ranges: &[LayerRange], place: Place) -> (Seconds, Seconds) {
         if self.training.zero_stage() < 3 {
             return (Seconds::ZERO, Seconds::ZERO);
@@ -445,8 +446,8 @@ impl<'a> LayerTable<'a> {
         (dense.0 + expert.0 + frozen, dense.1 + expert.1)
     }
 
-    /// Under ZeRO-3: what one layer at work holds beside its shards, its weights gathered and the next one's ahead of
-    /// time, and its gradients, where it is trained, before they are reduced.
+    /// ZeRO-3: additional memory while a layer runs. It includes gathered weights, prefetched
+    /// weights for the next layer, and unreduced gradients if the layer is trained.
     fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
         if self.training.zero_stage() < 3 {
             return 0.0;
@@ -458,8 +459,8 @@ impl<'a> LayerTable<'a> {
         ranges.iter().map(layer).fold(0.0, f64::max)
     }
 
-    /// The groups over which dense parameters and experts are replicated. Experts are dealt over devices of
-    /// DP x CP that stand next to each other, so replicas of one expert are a TP x EP apart.
+    /// Replica groups for dense and expert parameters. Experts are distributed over adjacent
+    /// devices in DP x CP, so the stride between expert replicas is TP x EP.
     fn replica_groups(&self, place: Place) -> (Group, Group) {
         let replicas = self.replicas(place);
         let apart = self.tensor * self.training.expert_parallel;

@@ -1,4 +1,4 @@
-//! Holds what planners plan against the spans that one answer may have.
+//! Enforces the span limit of a response during planning.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use crate::observer::{Cancelled, Observer, go_on};
 use crate::scenario::PlannerKind;
 use crate::scenario::budget::{Judging, Spans};
 
-/// Spans of the plans of all planners so far.
+/// Span count of all planners so far.
 #[derive(Debug)]
 pub(super) struct Spent {
     most_bytes: u64,
@@ -19,16 +19,15 @@ pub(super) struct Spent {
 #[derive(Debug, Default)]
 struct State {
     spans: Spans,
-    /// Why they are too many.
+    /// Exceeded limit.
     excess: Option<Excess>,
 }
 
-/// Why planning ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// More spans than any answer may have, in words.
+    /// Description of the exceeded span limit.
     Limit(String),
-    /// More bytes than the observer allows.
+    /// Required bytes, over the observer's limit.
     Bytes(u64),
 }
 
@@ -46,7 +45,7 @@ impl Spent {
         Self { most_bytes, judging, state: Mutex::default() }
     }
 
-    /// Why an answer is too large, if it is.
+    /// Returns the exceeded limit, if any.
     pub(super) fn excess(&self) -> Option<Excess> {
         self.state().excess.clone()
     }
@@ -60,7 +59,8 @@ impl Spent {
         spans.excess().map(Excess::Limit).or_else(|| (bytes > self.most_bytes).then_some(Excess::Bytes(bytes)))
     }
 
-    /// A plan by itself is too large. Only its own spans count: what other planners have spent by then depends on who is faster.
+    /// Checks the limit for a single draft. Spans of concurrent planners are excluded, because
+    /// their number depends on timing.
     fn draft(&self, simulated: u64) {
         if let Some(excess) = self.excess_of(Spans { kept: 0, simulated }) {
             self.state().excess.get_or_insert(excess);
@@ -76,12 +76,12 @@ impl Spent {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // Changed in single steps, so whole even after a panic elsewhere.
+        // Updates are single assignments, so the state is valid even after a panic.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// Sees one planner at work, and stops it where the answer gets too large.
+/// Observer for a planner. Cancels planning if the response becomes too large.
 pub(super) struct Budgeted<'a> {
     spent: &'a Spent,
     observer: &'a mut dyn Observer,
@@ -92,7 +92,7 @@ impl<'a> Budgeted<'a> {
         Self { spent, observer }
     }
 
-    /// A plan is about to be judged, and its timelines kept.
+    /// Adds a plan's spans. The timelines are simulated and stored later.
     pub(super) fn spend(&self, spans: Spans) -> Result<(), Cancelled> {
         self.spent.add(spans);
         go_on(self)
@@ -149,7 +149,7 @@ mod tests {
         let budgeted = Budgeted::new(&spent, &mut unobserved);
         let half = Spans { kept: 15_000_000, simulated: 15_000_000 };
         assert_eq!(budgeted.spend(half), Ok(()));
-        // What others have spent does not count for a plan that is being made.
+        // Spans of concurrent planners do not affect a draft.
         budgeted.drafted(60_000_000);
         assert!(!budgeted.cancelled());
         assert_eq!(budgeted.spend(half), Err(Cancelled));
@@ -160,7 +160,7 @@ mod tests {
         Budgeted::new(&spent, &mut unobserved).drafted(60_100_000);
         assert_eq!(spent.excess(), limit("60.1 million spans over all replicas; the limit is 60 million"));
 
-        // 16 MiB, and 168 + 64 bytes a span.
+        // 16 MiB, plus 168 + 64 bytes per span.
         let million = Spans { kept: 1_000_000, simulated: 1_000_000 };
         let spent = Spent::new(300_000_000, Judging::new(1, 1));
         let budgeted = Budgeted::new(&spent, &mut unobserved);
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(spent.excess(), Some(Excess::Bytes((16 << 20) + 2 * 232_000_000)));
     }
 
-    /// Counts the spans of plans that are being made.
+    /// Records the spans of drafts.
     #[derive(Default)]
     struct Counted(Mutex<Vec<u64>>);
 
@@ -184,7 +184,8 @@ mod tests {
         }
     }
 
-    /// TP 2 x PP 4 on eight devices: 16 sequences of one sample each, four stages, two directions, two iterations.
+    /// TP 2 x PP 4 on eight devices: 16 single-sample sequences, four stages, two directions, two
+    /// iterations.
     #[test]
     fn spans_are_told_while_a_plan_is_made() {
         let question = serde_json::json!({

@@ -1,9 +1,9 @@
-//! Memory of every rank at its peak, from the in-flight microbatches of the schedule.
+//! Peak memory per rank, based on the microbatches in flight.
 
 use crate::cost::PipelineCosts;
 use crate::simulate::Peak;
 
-/// What one device of a rank holds when it holds most, in bytes.
+/// Peak memory on one device of a rank, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RankMemory {
     /// Weights.
@@ -14,14 +14,14 @@ pub struct RankMemory {
     pub optimizer: f64,
     /// Activations of the microbatches in flight.
     pub activations: f64,
-    /// Gradients of activations, and what recomputation brings back.
+    /// Activation gradients and recomputed activations.
     pub temporary: f64,
-    /// Microbatches (of one chunk) in flight.
+    /// Microbatches in flight, per chunk.
     pub in_flight: u32,
 }
 
 impl RankMemory {
-    /// A simulated peak.
+    /// Converts a simulated peak.
     pub(super) fn of(costs: &PipelineCosts, rank: usize, peak: &Peak) -> Self {
         let state = costs.state[rank];
         Self {
@@ -34,20 +34,22 @@ impl RankMemory {
         }
     }
 
-    /// All of it.
+    /// Sum of all terms.
     pub fn total(&self) -> f64 {
         self.weights + self.gradients + self.optimizer + self.activations + self.temporary
     }
 }
 
-/// The peak of every rank. Rank r keeps p - r microbatches under 1F1B; with v chunks one more than the
-/// 2 (p - r - 1) + (v - 1) p that warm up, dealt over its chunks from the first on.
+/// Computes the peak memory per rank. With 1F1B, rank r has p - r microbatches in flight. With v
+/// chunks it has one more than the 2 (p - r - 1) + (v - 1) p warm-up microbatches, distributed
+/// across its chunks in order.
 pub(super) fn peaks(costs: &PipelineCosts, chunks: u32, microbatches: u32) -> Vec<RankMemory> {
     let (p, v) = (costs.ranks() as u32, chunks);
     let of_rank = |rank: u32| {
         let in_flight = if v > 1 { 2 * (p - rank - 1) + (v - 1) * p + 1 } else { p - rank }.min(microbatches * v);
         let stage = |chunk: u32| (chunk * p + rank) as usize;
-        // Chunks fill in groups of p microbatches: full rounds first, then the first chunks of the next.
+        // Chunks fill in groups of p microbatches: complete rounds, then the initial chunks of the
+        // next round.
         let mut counts = vec![0_u32; v as usize];
         for index in 0..in_flight {
             counts[(index / p % v) as usize] += 1;

@@ -1,4 +1,4 @@
-//! The closed form against the event engine, and the rules.
+//! Tests for the closed form against the event engine, and rule tests.
 
 use super::*;
 use crate::cluster::presets::cluster;
@@ -19,7 +19,7 @@ fn configuration(pipeline: u32, chunks: u32, data: u32) -> Configuration {
     }
 }
 
-/// The same configuration through schedule and event engine: time and largest memory.
+/// Simulates the same configuration. Returns time and peak memory.
 fn simulated(configuration: &Configuration) -> (f64, f64) {
     let Configuration { model, cluster, training, layout, .. } = configuration;
     let count = (configuration.global_batch / layout.data / layout.microbatch) as usize;
@@ -49,7 +49,8 @@ fn the_closed_form_agrees_with_the_event_engine() {
     }
 }
 
-/// Fewer microbatches than ranks, microbatches that are no multiple of them, layers that stages do not divide.
+/// Covers fewer microbatches than ranks, microbatches that are not a multiple of the ranks, and
+/// layers that are not divisible by the stages.
 #[test]
 fn uneven_pipelines_agree_too() {
     for (pipeline, chunks, batch) in [(8, 4, 1), (8, 4, 4), (8, 2, 4), (8, 4, 15), (5, 1, 16), (7, 3, 14), (7, 1, 16)] {
@@ -76,7 +77,7 @@ fn what_cannot_be_is_refused_by_name() {
     assert!(refused(|c| c.training.precision = Precision::Fp8).contains("no fp8"));
     assert!(refused(|c| c.global_batch = 0).contains("at least 1"));
     assert!(refused(|c| c.items = 3).contains("items need a module"));
-    // 96 heads over TP 8 are 12 on a device: five devices have no equal shares of them.
+    // 96 heads at TP 8 are 12 per device, which CP 5 cannot split equally.
     let traded = refused(|c| {
         (c.cluster.nodes, c.training.context_parallel) = (5 * c.cluster.nodes, 5);
         c.training.context_exchange = crate::training::ContextExchange::AllToAll;

@@ -1,22 +1,22 @@
-//! Branch and bound over the order of pairs of actions.
+//! Branch and bound over precedence relations between action pairs.
 
 use super::dispatch::{dispatch, schedule, settled};
 use super::node::{Node, members};
 use super::shop::{Set, Shop};
 use super::{Budget, Ending};
+use crate::action::Schedule;
 use crate::cost::PipelineCosts;
 use crate::host::Watch;
-use crate::schedule::Schedule;
 use crate::simulate::{StepEnd, execute};
 use crate::units::Nanos;
 
-/// Nodes between two looks at the watch, some milliseconds.
+/// Cancellation check interval in nodes, corresponding to several milliseconds.
 const LOOK: u64 = 64;
-/// Pairs that are tried out at a node. Of 60 drawn pipelines (`examples/yardstick.rs`) 43 were proven within 20,000 nodes
-/// with 1 or 4, 47 with 12, 52 with 40, and 43 with all.
+/// Candidate pairs per node for strong branching. `examples/yardstick.rs` solves 43 from 60 random
+/// pipelines within 20,000 nodes for 1 or 4 pairs, 47 for 12, 52 for 40, and 43 for all pairs.
 const TRIED: usize = 40;
 
-/// The best schedule so far, and what is proven of it.
+/// Search state: incumbent and lower bound.
 pub(super) struct Search<'a> {
     pub costs: &'a PipelineCosts,
     pub shop: &'a Shop,
@@ -24,15 +24,15 @@ pub(super) struct Search<'a> {
     pub watch: &'a dyn Watch,
     pub best: Schedule,
     pub end: u64,
-    /// No schedule ends earlier.
+    /// Lower bound on the iteration end.
     pub bound: u64,
     pub nodes: u64,
-    /// Nodes at which the watch is looked at next.
+    /// Node count at the next cancellation check.
     pub next_look: u64,
 }
 
 impl Search<'_> {
-    /// Searches until the best is proven to be near enough, or the budget is used up.
+    /// Searches until the gap reaches the target or the budget is exhausted.
     pub(super) fn run(&mut self) -> Ending {
         if let Some(ending) = self.ending() {
             return ending;
@@ -43,7 +43,7 @@ impl Search<'_> {
         }
         let mut open = vec![root];
         loop {
-            // Whatever is better than the best stands below an open node.
+            // Any improvement lies below an open node.
             let least = open.iter().map(|node| node.bound).min().unwrap_or(u64::MAX).min(self.end);
             if open.is_empty() || self.is_near(least) {
                 self.bound = self.bound.max(least);
@@ -59,7 +59,7 @@ impl Search<'_> {
         }
     }
 
-    /// Why the search ends now, if it does.
+    /// Returns the termination reason, or `None` to continue.
     fn ending(&mut self) -> Option<Ending> {
         if let Some(proven) = self.proven() {
             return Some(proven);
@@ -70,7 +70,7 @@ impl Search<'_> {
         (self.is_time_to_look() && self.watch.is_over()).then_some(Ending::Time)
     }
 
-    /// Some nodes after the last look.
+    /// Returns true once per `LOOK` nodes.
     fn is_time_to_look(&mut self) -> bool {
         let is_time = self.nodes >= self.next_look;
         if is_time {
@@ -90,10 +90,10 @@ impl Search<'_> {
     }
 
     fn is_near(&self, bound: u64) -> bool {
-        bound < self.end && crate::proof::relative_gap(self.end, bound) <= self.budget.gap
+        bound < self.end && crate::optimality::relative_gap(self.end, bound) <= self.budget.gap
     }
 
-    /// The largest end by which nothing can be concluded to be done, by bisection.
+    /// Bisects for the minimum end that propagation cannot refute, and raises the bound.
     fn raise_bound(&mut self, root: &Node) -> Result<(), Ending> {
         let (mut refuted, mut open) = (self.bound.saturating_sub(1), self.end);
         while open - refuted > 1 {
@@ -115,7 +115,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// What is left of a node that can hold something better.
+    /// Propagates at a node. Returns `None` if the node cannot improve the incumbent.
     fn look(&mut self, mut node: Node) -> Option<Node> {
         if node.bound >= self.end {
             return None;
@@ -130,7 +130,7 @@ impl Search<'_> {
         (node.bound < self.end).then_some(node)
     }
 
-    /// Keeps the node's own quick schedule where that is better than the best.
+    /// Replaces the incumbent if list scheduling at this node is faster.
     fn improve(&mut self, node: &Node) {
         if let Some((orders, end)) = dispatch(self.shop, node)
             && end < self.end
@@ -149,10 +149,11 @@ impl Search<'_> {
         }
     }
 
-    /// Opens both orders of one pair, the likelier on top.
+    /// Branches on a pair. Pushes the more likely child last, so that the search explores it next.
     ///
-    /// Of the few tightest pairs, both orders of each are tried out. One that is refuted is learnt; among the others the
-    /// pair is taken of which the less telling order still tells most (strong branching).
+    /// Strong branching tests both orders for the tightest pairs. A refuted order fixes the
+    /// opposite order at the node. Otherwise the function selects the pair that maximizes the
+    /// minimum propagation score in its children.
     fn branch(&mut self, mut node: Node, open: &mut Vec<Node>) {
         loop {
             let limit = self.end - 1;
@@ -189,7 +190,8 @@ impl Search<'_> {
         }
     }
 
-    /// A node that knows one pair's order too; `None` where nothing better is below.
+    /// Returns the child node that adds `first` before `then`, or `None` if it cannot improve the
+    /// incumbent.
     fn child(&mut self, node: &Node, first: usize, then: usize, limit: u64) -> Option<Node> {
         self.nodes += 1;
         let mut child = node.clone();
@@ -197,7 +199,8 @@ impl Search<'_> {
     }
 }
 
-/// The open pairs with the least slack in both orders together (after Smith and Cheng, 1993), each with its looser order.
+/// Returns the open pairs that have minimum total slack in both orders (after Smith and Cheng,
+/// 1993). Each pair is listed in the order with more slack.
 fn tightest(shop: &Shop, node: &Node, limit: u64) -> Vec<(usize, usize)> {
     let mut pairs: Vec<((u64, u64), usize, usize)> = Vec::new();
     for one in 0..shop.len() {
@@ -214,7 +217,7 @@ fn tightest(shop: &Shop, node: &Node, limit: u64) -> Vec<(usize, usize)> {
     pairs.into_iter().map(|(_, one, other)| (one, other)).collect()
 }
 
-/// End of the iteration, if the orders run at all.
+/// Iteration end, or `None` if the orders deadlock.
 pub(super) fn end_of(schedule: &Schedule, costs: &PipelineCosts) -> Option<Nanos> {
     let execution = execute(schedule, costs).ok()?;
     Some(StepEnd::of(costs.ranks(), std::iter::once(&execution)).iteration_end(costs))

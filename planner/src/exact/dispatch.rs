@@ -1,10 +1,11 @@
-//! A schedule that obeys all that is known at a node, made quickly: candidates for the best.
+//! Fast list scheduling that respects the relations at a node. It provides candidates for the
+//! incumbent.
 
 use super::node::{Node, bit, members};
 use super::shop::{Set, Shop, is_forward};
-use crate::schedule::{Action, Schedule};
+use crate::action::{Action, Schedule};
 
-/// What of an order is known to have run.
+/// State during list scheduling.
 struct Progress<'a> {
     shop: &'a Shop,
     done: Set,
@@ -14,8 +15,9 @@ struct Progress<'a> {
     orders: Vec<Vec<usize>>,
 }
 
-/// An active schedule (Giffler and Thompson, 1960) that prefers what has most to run behind it: its orders and its end
-/// with sends that never wait for each other. `None` where memory stops it.
+/// Builds an active schedule (Giffler and Thompson, 1960). Priority: longest tail. Returns the
+/// orders and the end, which ignores queueing between sends. Returns `None` if memory blocks all
+/// ready actions.
 pub(super) fn dispatch(shop: &Shop, node: &Node) -> Option<(Vec<Vec<usize>>, u64)> {
     let ranks = shop.on_rank.len();
     let mut progress = Progress {
@@ -38,7 +40,8 @@ pub(super) fn dispatch(shop: &Shop, node: &Node) -> Option<(Vec<Vec<usize>>, u64
 }
 
 impl Progress<'_> {
-    /// The action that would end first, or one of its rank that would delay it and has more behind it.
+    /// Selects the ready action that has the earliest end, or a conflicting action on the same rank
+    /// that has a longer tail.
     fn next(&self, node: &Node, left: Set) -> Option<usize> {
         let ready = members(left).filter(|&action| node.before[action] & !self.done == 0 && self.fits(action));
         let ready: Vec<(usize, u64)> = ready.map(|action| (action, self.start(action))).collect();
@@ -78,7 +81,7 @@ impl Progress<'_> {
     }
 }
 
-/// The orders of a node where nothing is open any more.
+/// Extracts the orders from a node that has no open pairs.
 pub(super) fn settled(shop: &Shop, node: &Node) -> Vec<Vec<usize>> {
     let of = |&own: &Set| {
         let mut order: Vec<usize> = members(own).collect();
@@ -88,7 +91,7 @@ pub(super) fn settled(shop: &Shop, node: &Node) -> Vec<Vec<usize>> {
     shop.on_rank.iter().map(of).collect()
 }
 
-/// Orders of numbers as a schedule.
+/// Converts action indices to a schedule.
 pub(super) fn schedule(shop: &Shop, orders: &[Vec<usize>], (stages, microbatches): (usize, usize)) -> Schedule {
     let of = |order: &Vec<usize>| order.iter().map(|&action| shop.actions[action]).collect::<Vec<Action>>();
     Schedule { stages, microbatches, orders: orders.iter().map(of).collect() }

@@ -1,26 +1,26 @@
-//! A node of the search: which action is known to run before which, and what follows from it.
+//! A search node: precedence relations, constraint propagation.
 
 use super::one_machine::{Window, interruptible_end, raise_heads};
 use super::shop::{Set, Shop, is_forward};
 
-/// What is known of all schedules below a node.
+/// Relations that hold for all schedules below a node.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Earliest start of each action.
+    /// Earliest start per action.
     pub head: Vec<u64>,
-    /// Least time from the end of each action to the end of the iteration.
+    /// Minimum time from an action's end to the iteration end.
     pub tail: Vec<u64>,
-    /// What runs before each action, on any rank; closed under "before".
+    /// Predecessors per action for all ranks, transitively closed.
     pub before: Vec<Set>,
-    /// What runs after each action.
+    /// Successors per action for all ranks, transitively closed.
     pub after: Vec<Set>,
-    /// No schedule below ends earlier.
+    /// Lower bound on the iteration end.
     pub bound: u64,
-    /// The latest end under which the conclusions were drawn.
+    /// Assumed maximum iteration end during propagation.
     pub limit: u64,
 }
 
-/// The members of a set in ascending order.
+/// Iterates through a set in ascending order.
 pub(super) fn members(set: Set) -> impl Iterator<Item = usize> {
     let mut rest = set;
     std::iter::from_fn(move || {
@@ -37,7 +37,8 @@ pub(super) const fn bit(action: usize) -> Set {
 }
 
 impl Node {
-    /// Nothing is known but what feeds what, and that of equal microbatches the first enters first.
+    /// Root node: contains only data dependencies, and symmetry breaking between identical
+    /// microbatches.
     pub(super) fn root(shop: &Shop) -> Self {
         let count = shop.len();
         let tail = shop.behind.clone();
@@ -60,7 +61,7 @@ impl Node {
         node
     }
 
-    /// Learns that one action runs before another; `false` where it is known to run after it.
+    /// Adds a relation. Returns `false` if it contradicts existing relations.
     pub(super) fn put(&mut self, first: usize, then: usize) -> bool {
         if first == then || self.before[first] & bit(then) != 0 {
             return false;
@@ -73,17 +74,18 @@ impl Node {
         true
     }
 
-    /// Actions of the same rank whose order with one is open.
+    /// Returns the actions on the same rank that are still unordered relative to `action`.
     pub(super) fn open(&self, shop: &Shop, action: usize) -> Set {
         shop.on_rank[shop.rank[action]] & !(self.before[action] | self.after[action] | bit(action))
     }
 
-    /// How much is known: the sum of all heads and tails.
+    /// Propagation score: sum of all heads and tails.
     pub(super) fn told(&self) -> u64 {
         self.head.iter().chain(&self.tail).sum()
     }
 
-    /// Draws conclusions under the assumption that the iteration ends by `limit`; `false` where none does.
+    /// Propagates, assuming an iteration end by `limit`. Returns `false` if no schedule satisfies
+    /// it.
     pub(super) fn conclude(&mut self, shop: &Shop, limit: u64) -> bool {
         self.limit = limit;
         loop {
@@ -113,11 +115,11 @@ impl Node {
         true
     }
 
-    /// Heads by what each action needs, and by all that its rank runs before it.
+    /// Raises heads from data dependencies and from predecessors on the same rank.
     fn raise_heads(&mut self, shop: &Shop) {
         let mut order: Vec<usize> = (0..shop.len()).collect();
         order.sort_unstable_by_key(|&action| (self.before[action].count_ones(), action));
-        // What each rank has run so far, by head.
+        // Scheduled actions per rank, sorted by head.
         let mut done: Vec<Vec<usize>> = vec![Vec::new(); shop.on_rank.len()];
         for action in order {
             let arrives = shop.needs[action].iter().map(|&(input, lag)| self.head[input] + shop.time[input] + lag);
@@ -134,7 +136,7 @@ impl Node {
         }
     }
 
-    /// The mirror image of [`Self::raise_heads`].
+    /// Symmetric to [`Self::raise_heads`].
     fn raise_tails(&mut self, shop: &Shop) {
         let mut order: Vec<usize> = (0..shop.len()).collect();
         order.sort_unstable_by_key(|&action| (self.after[action].count_ones(), action));
@@ -154,13 +156,14 @@ impl Node {
         }
     }
 
-    /// How much later than necessary the iteration would end with one action right before another, if it is to end by
-    /// `limit`; `None` where it would end after that.
+    /// Slack until `limit` if `first` runs directly before `then`. Returns `None` if that order
+    /// exceeds `limit`.
     pub(super) fn slack(&self, shop: &Shop, limit: u64, first: usize, then: usize) -> Option<u64> {
         limit.checked_sub(self.head[first] + shop.time[first] + shop.time[then] + self.tail[then])
     }
 
-    /// Orders pairs of which one order ends too late; `None` where both do, otherwise whether anything was learnt.
+    /// Orders pairs if the opposite order exceeds the limit. Returns `None` if neither order is
+    /// possible, otherwise whether a relation changed.
     fn order_pairs(&mut self, shop: &Shop, limit: u64) -> Option<bool> {
         let mut learnt = false;
         for one in 0..shop.len() {
@@ -183,7 +186,7 @@ impl Node {
         Some(learnt)
     }
 
-    /// Edge finding on every rank, in both directions of time.
+    /// Runs edge finding on all ranks, forward and backward in time.
     fn find_edges(&mut self, shop: &Shop, limit: u64) -> Option<bool> {
         let (mut by_head, mut by_due) = (Vec::new(), Vec::new());
         let mut windows = Vec::new();
@@ -219,10 +222,11 @@ impl Node {
         Some(learnt)
     }
 
-    /// Orders what would lift a rank above its room; `None` where it is above already.
+    /// Orders actions that would exceed the memory limit on a rank. Returns `None` if the limit is
+    /// already exceeded.
     ///
-    /// While an action runs, its own cell is held, and every other whose forward is known to run before it and whose
-    /// backward after it.
+    /// While an action runs, the rank stores the action's cell, plus all cells that certainly
+    /// overlap it: the forward must precede the action, the backward must follow it.
     fn keep_within_memory(&mut self, shop: &Shop) -> Option<bool> {
         let mut learnt = false;
         for &rank in &shop.tight {
@@ -255,7 +259,7 @@ impl Node {
         Some(learnt)
     }
 
-    /// The latest of all ends that heads and tails imply, every rank's interruptible end included.
+    /// Lower bound on the iteration end, derived from heads, tails, preemptive bounds.
     fn least_end(&self, shop: &Shop) -> u64 {
         let mut least = 0;
         for &own in &shop.on_rank {

@@ -1,24 +1,26 @@
-//! One rank by itself: what must come after what, and how early it can end.
+//! Single-machine bounds: precedence and earliest end on one rank.
 //!
-//! An action has a head (earliest start), a time, and a tail (what must still run behind it before the iteration ends).
-//! Were actions interruptible, the best order would be found at once (Jackson, 1955; Carlier, 1982): the end of it is the
-//! largest `least head + sum of times + least tail` of any set of actions. *Edge finding* (Carlier and Pinson, 1989; in the
-//! quadratic form of Nuijten, 1994) uses the same sums to show that an action must follow a whole set.
+//! An action has a head (earliest start), a time, and a tail (minimum time from the action's end to
+//! the iteration end). The preemptive relaxation has a direct solution (Jackson, 1955; Carlier,
+//! 1982): its end is the maximum `min head + total time + min tail` over all action sets. Edge
+//! finding (Carlier and Pinson, 1989; in the quadratic form by Nuijten, 1994) uses the same sums to
+//! prove that an action must follow a set.
 
-/// One action on one rank.
+/// Time window for an action on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     /// Earliest start.
     pub head: u64,
-    /// How long it runs.
+    /// Duration.
     pub time: u64,
     /// Latest end.
     pub due: u64,
 }
 
-/// Raises heads of actions that must follow others; `false` where they cannot all be done in time.
+/// Raises heads for actions that must follow other actions. Returns `false` if no order meets all
+/// due times.
 ///
-/// `by_head` and `by_due` are scratch, refilled here.
+/// `by_head` and `by_due` are scratch buffers.
 pub(super) fn raise_heads(windows: &mut [Window], by_head: &mut Vec<usize>, by_due: &mut Vec<usize>) -> bool {
     sort(by_head, windows, |window| window.head);
     sort(by_due, windows, |window| window.due);
@@ -26,7 +28,8 @@ pub(super) fn raise_heads(windows: &mut [Window], by_head: &mut Vec<usize>, by_d
     let mut ends = vec![0; windows.len()];
     for &limit in by_due.iter() {
         let due = windows[limit].due;
-        // Of the actions due by then, those from each place on: their work, and the earliest end of all of them.
+        // Accumulates total work and earliest end for actions due by `due`, in descending head
+        // order.
         let (mut work, mut end) = (0, 0);
         for (place, &at) in by_head.iter().enumerate().rev() {
             let own = windows[at];
@@ -61,7 +64,7 @@ pub(super) fn raise_heads(windows: &mut [Window], by_head: &mut Vec<usize>, by_d
     windows.iter().all(|window| window.head + window.time <= window.due)
 }
 
-/// The end of the best interruptible order of actions given as (head, time, tail).
+/// Returns the preemptive minimum end for actions given as (head, time, tail).
 pub(super) fn interruptible_end(actions: &mut [(u64, u64, u64)]) -> u64 {
     actions.sort_unstable_by_key(|&(head, ..)| std::cmp::Reverse(head));
     let of = |&(.., least): &(u64, u64, u64)| {
@@ -91,7 +94,8 @@ mod tests {
         Window { head, time, due }
     }
 
-    /// Two actions of 3 due at 8 fill 2 to 8, so a third one of 2 that is due at 20 cannot stand before either: not before 8.
+    /// Two actions (time 3, due 8) occupy 2 to 8. The third action (time 2, due 20) cannot run
+    /// before either, so it starts at 8.
     #[test]
     fn what_does_not_fit_before_a_set_follows_it() {
         let mut windows = [window(2, 3, 8), window(2, 3, 8), window(1, 2, 20)];
@@ -101,7 +105,8 @@ mod tests {
         assert!(!raise_heads(&mut over, &mut Vec::new(), &mut Vec::new()));
     }
 
-    /// 0 to 4 the long one, interrupted at 1 by the one with the long tail: ends 1 + 2 + 10.
+    /// The long action runs from 0 to 4, preempted at 1 by the action that has the long tail. The
+    /// end is 1 + 2 + 10.
     #[test]
     fn the_interruptible_end_is_that_of_the_worst_set() {
         assert_eq!(interruptible_end(&mut [(0, 4, 0), (1, 2, 10)]), 13);
@@ -109,7 +114,7 @@ mod tests {
         assert_eq!(interruptible_end(&mut []), 0);
     }
 
-    /// All orders that meet every due time, as lists of starts.
+    /// Enumerates all orders that meet all due times. Returns the starts.
     fn schedules(windows: &[Window]) -> Vec<Vec<u64>> {
         fn go(windows: &[Window], done: &mut Vec<(usize, u64)>, free: u64, found: &mut Vec<Vec<u64>>) {
             if done.len() == windows.len() {

@@ -1,55 +1,56 @@
-//! A pipeline as a job shop: what runs where, for how long, after what.
+//! Job-shop model for a pipeline: actions, ranks, durations and precedence.
 
+use crate::action::Action;
 use crate::cost::PipelineCosts;
 use crate::cost::pipeline::Cell;
-use crate::schedule::Action;
 use crate::units::{Bytes, Nanos};
 
-/// Actions of one shop, one bit each.
+/// Action set as a bit mask.
 pub(super) type Set = u128;
 
-/// Most actions that a [`Set`] holds.
+/// Maximum action count in a [`Set`].
 pub(super) const MOST_ACTIONS: usize = Set::BITS as usize;
 
-/// Whether an action is a forward, by its number.
+/// Returns whether the action index refers to a forward.
 pub(super) const fn is_forward(action: usize) -> bool {
     action.is_multiple_of(2)
 }
 
-/// Times above it could overflow when they are added up.
+/// Maximum total time that cannot overflow in sums.
 const LONGEST: u64 = 1 << 60;
 
-/// The actions of one pipeline. Cell `c` has forward number `2 c` and backward number `2 c + 1`.
+/// Pipeline actions. Cell `c` has forward index `2 c` and backward index `2 c + 1`.
 #[derive(Debug)]
 pub(super) struct Shop {
     pub actions: Vec<Action>,
-    /// The rank of each action.
+    /// Rank per action.
     pub rank: Vec<usize>,
-    /// How long each takes, in ns.
+    /// Duration per action, in ns.
     pub time: Vec<u64>,
-    /// What runs behind the last action of its rank: synchronisation and optimizer.
+    /// Time after the rank's final action, in ns: gradient synchronization and optimizer.
     pub behind: Vec<u64>,
-    /// What must have ended before each, and how long its result is on the way.
+    /// Predecessors per action, including the transfer delay.
     pub needs: Vec<Vec<(usize, u64)>>,
-    /// The same the other way round.
+    /// Successors per action, including the transfer delay.
     pub feeds: Vec<Vec<(usize, u64)>>,
-    /// The actions of each rank.
+    /// Actions per rank.
     pub on_rank: Vec<Set>,
-    /// What the forward of each action's cell keeps until its backward has ended, in bytes.
+    /// Activation bytes stored between the cell's forward and backward.
     pub kept: Vec<u64>,
-    /// What each holds beside that while it runs.
+    /// Additional bytes while the action runs.
     pub transient: Vec<u64>,
-    /// What each rank may hold.
+    /// Memory limit per rank, in bytes.
     pub room: Vec<u64>,
-    /// Ranks that cannot hold everything at once.
+    /// Ranks that cannot store all activations simultaneously.
     pub tight: Vec<usize>,
-    /// Microbatches equal to the one before of the same kind: pairs of cells of their first stage. Their forwards may be
-    /// taken in the order of their numbers.
+    /// Pairs of identical microbatches, given by their first cells. Symmetry breaking orders the
+    /// forwards by index.
     pub twins: Vec<(usize, usize)>,
 }
 
 impl Shop {
-    /// The shop of a pipeline whose ranks may hold `limit` bytes each; `None` where it is too large to be enumerated.
+    /// Builds the model under a memory limit per rank. Returns `None` if the pipeline is too large
+    /// for enumeration.
     pub(super) fn of(costs: &PipelineCosts, limit: Bytes) -> Option<Self> {
         let (cells, ranks) = (costs.flows.cells(), costs.ranks());
         if 2 * cells > MOST_ACTIONS || longest(costs) > LONGEST {
@@ -114,7 +115,7 @@ impl Shop {
         self.needs[into].push((from, lag.get()));
     }
 
-    /// What a rank would hold if no backward ever ran, and its largest transient beside it.
+    /// Rank memory if no backward runs, plus the maximum transient memory.
     fn everything(&self, rank: usize) -> u128 {
         let own = || (0..self.len()).filter(|&action| self.rank[action] == rank);
         let kept: u128 = own().step_by(2).map(|action| u128::from(self.kept[action])).sum();
@@ -126,14 +127,14 @@ impl Shop {
     }
 }
 
-/// Everything one after the other.
+/// Total time if all actions run sequentially.
 fn longest(costs: &PipelineCosts) -> u64 {
     let columns = [&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.send_forward, &costs.send_backward];
     let ends = costs.sync.iter().chain(&costs.optimizer);
     columns.into_iter().flatten().chain(ends).copied().sum::<Nanos>().get()
 }
 
-/// Pairs of microbatches that nothing tells apart, each with the next of its kind: their first cells.
+/// Finds pairs of identical microbatches, each paired to the next identical microbatch.
 fn twins(costs: &PipelineCosts) -> Vec<(usize, usize)> {
     let flows = &costs.flows;
     let alone = |microbatch: usize| flows.inputs(microbatch).is_empty() && flows.outputs(microbatch).is_empty();

@@ -1,41 +1,45 @@
-//! What the search starts from: the best of this crate's heuristics.
+//! Initial schedule for the search, from heuristics.
 
 use super::branch::end_of;
+use crate::action::Schedule;
 use crate::cost::PipelineCosts;
 use crate::host::{Watch, Workers};
-use crate::ranking::{self, Goal, Starts, Strategy};
+use crate::planners::pipeweaver::ranking;
+use crate::planners::pipeweaver::ranking::{Goal, Starts, Strategy};
 use crate::schedule::critical_swaps::{Effort, improve};
 use crate::schedule::dual_queue::{Interleaving, TooLarge, interleave};
-use crate::schedule::{Schedule, wait_free_cyclic};
+use crate::schedule::wait_free_cyclic;
 use crate::units::{Bytes, Nanos};
 
-/// Rankings that are tried beside the usual orders.
+/// Rankings tried in addition to the default orders.
 const ROLLOUTS: u32 = 2000;
 
-/// Most steps of swaps from each of them.
+/// Maximum swap steps per start schedule.
 const STEPS: u64 = 400;
-/// Actions simulated by the swaps, about: a step tries some swaps for each microbatch in a row, and each runs on to the end.
+/// Approximate limit for actions simulated by swaps. A step tries several swaps per microbatch and
+/// rank; each swap re-simulates the remaining actions.
 const SIMULATED_ACTIONS: u64 = 40_000_000;
 
-/// Ends of the iteration under each heuristic.
+/// Iteration end per heuristic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heuristics {
-    /// Wait-free cyclic; absent where microbatches do not all visit all stages, or memory stops it.
+    /// Wait-free cyclic. `None` if some microbatch does not visit all stages, or if memory is
+    /// insufficient.
     pub wait_free: Option<Nanos>,
-    /// Dual queue under the best ranking of microbatches that was found.
+    /// Dual queue, using the best ranking found.
     pub ranking: Nanos,
-    /// The better of both after swaps on their critical paths.
+    /// The faster of both schedules after critical-path swaps.
     pub swapped: Nanos,
 }
 
 impl Heuristics {
-    /// The earliest of them.
+    /// Returns the earliest end.
     pub fn best(&self) -> Nanos {
         self.swapped
     }
 }
 
-/// Runs the heuristics and returns the best schedule. Each microbatch is a group of its own.
+/// Runs the heuristics, treating each microbatch as a separate group. Returns the fastest schedule.
 pub(super) fn best(
     costs: &PipelineCosts,
     limit: Bytes,
@@ -54,7 +58,7 @@ pub(super) fn best(
     let mut starts = vec![(ranking, found.schedule)];
     starts.extend(wait_free);
     starts.sort_by_key(|&(end, _)| end);
-    // The better one first, so that it is what is left where the other comes to no less.
+    // Sort by end: on ties `min_by_key` returns the earlier start.
     let swapped = |(end, schedule): (Nanos, Schedule)| {
         let affordable = SIMULATED_ACTIONS / (schedule.len().max(1) as u64).pow(2);
         let steps = if watch.is_over() { 0 } else { affordable.min(STEPS) as u32 };

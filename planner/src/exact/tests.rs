@@ -1,11 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::action::Action;
 use crate::check::check_run;
 use crate::cost::UniformTimes;
 use crate::host::{Alone, Unwatched};
 use crate::random::Random;
-use crate::schedule::{Action, one_f_one_b};
+use crate::schedule::one_f_one_b;
 use crate::simulate::execute;
 
 fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32, send: u64) -> PipelineCosts {
@@ -25,7 +26,7 @@ fn found(costs: &PipelineCosts, limit: u64) -> Exact {
     search(costs, Bytes::new(limit), Budget::default(), &Alone, &Unwatched).unwrap()
 }
 
-/// Every order of every rank, by depth-first walk over what can run next.
+/// Enumerates all orders by depth-first search. Returns the minimum end.
 fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
     struct Walk<'a> {
         costs: &'a PipelineCosts,
@@ -56,7 +57,7 @@ fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
                 let rank = walk.costs.rank_of(stage);
                 let held = walk.orders[rank]
                     .iter()
-                    .map(|own| if own.kind == crate::schedule::ActionKind::Forward { 1 } else { -1 });
+                    .map(|own| if own.kind == crate::action::ActionKind::Forward { 1 } else { -1 });
                 let held: i64 = held.sum();
                 let (number, action) = if forward && held < walk.limit {
                     (place(stage, false), Action::forward(stage, microbatch))
@@ -84,7 +85,7 @@ fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Sends of up to 9 against actions of 0 to 22: streams are often the narrow place.
+    /// Sends take up to 9, actions 0 to 22, so that send streams are frequently the bottleneck.
     #[test]
     fn it_finds_what_the_enumeration_of_all_orders_finds(
         seed in any::<u32>(), send in 0_u64..10, limit in 1_u64..4, microbatches in 2_usize..4,
@@ -108,7 +109,8 @@ proptest! {
         seed in any::<u32>(), ranks in 1_usize..4, chunks in 1_usize..3, microbatches in 1_usize..6, limit in 2_u64..7,
     ) {
         let costs = uneven(ranks, chunks, microbatches, seed, 0);
-        // Several chunks on a rank are proven too, but not always within the time of a test.
+        // The search also proves optimality for several chunks per rank, but not always within test
+        // time.
         let budget = Budget { nodes: if chunks == 1 { 20_000 } else { 300 }, ..Budget::default() };
         let exact = search(&costs, Bytes::new(limit.max(chunks as u64)), budget, &Alone, &Unwatched).unwrap();
         let execution = execute(&exact.schedule, &costs).unwrap();
@@ -122,7 +124,7 @@ proptest! {
     }
 }
 
-/// p = 2, m = 2, F = B = 1 everywhere: the last rank waits 1, works 4, and the last backward comes back in 1.
+/// p = 2, m = 2, F = B = 1: the last rank idles 1, then works 4; the last backward takes 1.
 #[test]
 fn equal_times_are_1f1b() {
     let unit = Nanos::new(1);

@@ -1,72 +1,74 @@
-//! Actions of an execution plan, and what travels between ranks.
+//! Execution plan actions, and transfers between ranks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::SpanKind;
 
-/// An action of one rank.
+/// An action on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlanAction {
-    /// When the rank comes to it by the timeline, in ns.
+    /// Start in the timeline, in ns.
     pub start_ns: u64,
-    /// How long it takes by the timeline, in ns: a stage its computation, an `isend` its own share of the sending stream.
-    /// Absent for what takes no time of its own, and where it is not known.
+    /// Duration in the timeline, in ns: computation time for a stage, occupied send-stream time for
+    /// an `isend`. Omitted for actions that take no time, and if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// What it does.
+    /// Action type.
     pub action: PlanActionKind,
-    /// The rank's own stage: the one that runs, whose result is sent, or that needs what is received.
+    /// Local stage: runs, produces the sent tensor, or consumes the received tensor.
     pub stage: u32,
-    /// The microbatch or sub-microbatch on that stage.
+    /// Microbatch or sub-microbatch on that stage.
     pub microbatch: u32,
-    /// A stage that runs overlapped with the one behind it in the list.
+    /// True if the stage overlaps the subsequent stage in the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_next: bool,
-    /// What travels; absent for stages. A wait repeats that of the launch it waits for.
+    /// Transferred tensor. Omitted for stages. A `wait_*` action repeats the transfer from its
+    /// launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Transfer>,
 }
 
-/// What a rank does behind its last stage: it synchronises gradients, or steps the optimizer.
+/// Gradient synchronization or optimizer step, after a rank's final stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Ending {
-    /// The rank.
+    /// Rank index.
     pub rank: u32,
-    /// What it does.
+    /// Synchronization or optimizer.
     pub kind: SpanKind,
-    /// When it begins by the timeline, in ns: where other replicas are waited for, later than the rank itself is done.
+    /// Start in the timeline, in ns. Can be later than the final stage end if other replicas are
+    /// slower.
     pub start_ns: u64,
-    /// How long it takes, in ns.
+    /// Duration in ns.
     pub duration_ns: u64,
 }
 
-/// What an action does.
+/// Action type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanActionKind {
-    /// Runs a stage forward.
+    /// Stage forward.
     ForwardStage,
-    /// Runs a stage's full backward.
+    /// Full stage backward.
     BackwardStage,
-    /// Computes a stage's gradient of the input.
+    /// Input gradient.
     InputGradStage,
-    /// Computes a stage's gradients of the weights.
+    /// Weight gradient.
     WeightGradStage,
     /// Launches a send.
     Isend,
-    /// Waits for a send; its buffer is free from then on.
+    /// Blocks until a send completes. Afterwards the buffer is free.
     WaitIsend,
     /// Launches a receive.
     Irecv,
-    /// Waits for a receive.
+    /// Blocks until a receive completes.
     WaitIrecv,
 }
 
 impl PlanActionKind {
-    /// Every kind.
+    /// All action types.
     pub const ALL: [Self; 8] = [
         Self::ForwardStage,
         Self::BackwardStage,
@@ -78,7 +80,7 @@ impl PlanActionKind {
         Self::WaitIrecv,
     ];
 
-    /// Its name, as in JSON and CSV.
+    /// Returns the name used in JSON and CSV.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ForwardStage => "forward_stage",
@@ -92,51 +94,51 @@ impl PlanActionKind {
         }
     }
 
-    /// Whether it runs a stage.
+    /// Returns whether the action runs a stage.
     pub const fn computes(self) -> bool {
         matches!(self, Self::ForwardStage | Self::BackwardStage | Self::InputGradStage | Self::WeightGradStage)
     }
 
-    /// Whether it starts a transfer.
+    /// Returns whether the action starts a transfer.
     pub const fn launches(self) -> bool {
         matches!(self, Self::Isend | Self::Irecv)
     }
 }
 
-/// A tensor that travels between two ranks, seen from one of them.
+/// A tensor transfer between two ranks, from the local rank's perspective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Transfer {
-    /// What travels.
+    /// Tensor type.
     pub payload: Payload,
-    /// The rank at the other end.
+    /// Remote rank.
     pub peer: u32,
-    /// The stage at the other end.
+    /// Remote stage.
     pub peer_stage: u32,
-    /// The microbatch there: another one where sub-microbatches go into a microbatch, else the same.
+    /// Remote microbatch. Differs from the local index if sub-microbatches join a microbatch.
     pub peer_microbatch: u32,
-    /// Place in the order of its channel, the same at both ends.
+    /// Position in the channel order, equal for sender and receiver.
     pub tag: u32,
-    /// Batch of the rank in which it is launched.
+    /// Local launch batch.
     pub batch: u32,
-    /// Size of the tensor, where it is known.
+    /// Tensor size in bytes. Omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
-/// What travels.
+/// Tensor type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
-    /// The output of a forward, to the stage behind.
+    /// Forward output, sent to the subsequent stage.
     Activation,
-    /// The gradient of a stage's input, to the stage before.
+    /// Input gradient, sent to the previous stage.
     Gradient,
 }
 
 impl Payload {
-    /// Its name, as in JSON and CSV.
+    /// Returns the name used in JSON and CSV.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Activation => "activation",

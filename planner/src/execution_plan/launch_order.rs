@@ -1,38 +1,38 @@
-//! Orders the launches of all ranks so that no rank waits forever.
+//! Orders the launches on all ranks to avoid deadlocks.
 //!
-//! All ranks run their units without times until none can continue. Then the batch that blocks a rank is split, or a
-//! blocked receive is launched early.
+//! All ranks execute, ignoring time, until all block. Then the algorithm splits the blocking batch,
+//! or launches a receive early.
 
 use super::CompileError;
 use super::windows::Windows;
 use super::work::Work;
 
-/// What one rank launches in each slot, in order.
+/// Launches per slot on a rank, in order.
 pub(super) type Program = Vec<Vec<Launch>>;
 
-/// A launch of one end of a message.
+/// Launch for a message end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
     pub operation: Operation,
-    /// Number of its batch, in the order in which batches were made over all ranks.
+    /// Batch index, in global creation order.
     pub batch: usize,
 }
 
-/// One end of a message.
+/// A message end: send or receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Send(usize),
     Receive(usize),
 }
 
-/// The programs of all ranks.
+/// Returns a program per rank.
 pub(super) fn order_launches(work: &Work, windows: &Windows) -> Result<Vec<Program>, CompileError> {
     let mut order = LaunchOrder::new(work, windows);
     order.run()?;
     Ok(order.finished())
 }
 
-/// Operations of every rank by slot.
+/// Operations per rank and slot.
 struct BySlot(Vec<Vec<Vec<Operation>>>);
 
 impl BySlot {
@@ -49,29 +49,29 @@ impl BySlot {
     }
 }
 
-/// Operations that are launched and done together.
+/// Operations that launch and complete together.
 #[derive(Default)]
 struct Batch {
     members: Vec<Operation>,
-    /// Members whose other end is not launched yet.
+    /// Members whose remote end is not launched yet.
     open: usize,
 }
 
 struct LaunchOrder<'a> {
     work: &'a Work,
     windows: &'a Windows,
-    /// Due launches.
+    /// Launches due per slot.
     due: BySlot,
-    /// Waits before the unit of the slot.
+    /// `wait_*` actions before the unit in each slot.
     waits: BySlot,
-    /// The slot in which each rank is, and whether it has launched what is due there.
+    /// Current slot per rank, and whether its due launches are done.
     at: Vec<(usize, bool)>,
-    /// Of every message, the batches in which its send and its receive were launched.
+    /// Batch that contains the send, per message; `receive_batch` likewise.
     send_batch: Vec<Option<usize>>,
     receive_batch: Vec<Option<usize>>,
     batches: Vec<Batch>,
     programs: Vec<Vec<Vec<Operation>>>,
-    /// Ranks that may be able to go on.
+    /// Ranks that can possibly advance.
     awake: Vec<usize>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> LaunchOrder<'a> {
             waits.add(message.from.rank, windows.release[index], Operation::Send(index));
             waits.add(message.to.rank, message.to.unit, Operation::Receive(index));
         }
-        // Sends stand before receives, in the order of computation; receives in the order of need.
+        // Sends precede receives. Sends use computation order, receives use consumption order.
         let mut order: Vec<usize> = (0..work.messages.len()).collect();
         order.sort_by_key(|&index| (work.messages[index].from.span, index));
         for &index in &order {
@@ -120,7 +120,8 @@ impl<'a> LaunchOrder<'a> {
         }
     }
 
-    /// Launches what is due in a rank's slot and goes to the next one; false where it must wait, or is done.
+    /// Launches the due operations and advances by a slot. Returns false if the rank blocks or has
+    /// finished.
     fn step(&mut self, rank: usize) -> bool {
         let (slot, launched) = self.at[rank];
         if !launched {
@@ -146,7 +147,7 @@ impl<'a> LaunchOrder<'a> {
         self.send_batch[index].is_some() && self.receive_batch[index].is_some()
     }
 
-    /// Whether a batch that is waited for in a rank's slot is not done.
+    /// Returns whether an incomplete batch blocks the rank in its current slot.
     fn is_stuck(&self, rank: usize) -> bool {
         let done = |&operation: &Operation| self.batch_of(operation).is_some_and(|batch| self.batches[batch].open == 0);
         !self.waits.get(rank, self.at[rank].0).iter().all(done)
@@ -154,7 +155,7 @@ impl<'a> LaunchOrder<'a> {
 
     fn launch_due(&mut self, rank: usize, slot: usize) {
         let due = std::mem::take(&mut self.due.0[rank][slot]);
-        // What a stuck sender needed has been launched already.
+        // Skip receives that were launched early for a blocked sender.
         let due: Vec<Operation> = due.into_iter().filter(|&operation| self.batch_of(operation).is_none()).collect();
         let mut rest = &due[..];
         while !rest.is_empty() {
@@ -164,7 +165,8 @@ impl<'a> LaunchOrder<'a> {
         }
     }
 
-    /// How many of these operations, from the first on, can be one batch that is done before anybody waits for it.
+    /// Length of the maximal prefix that can form a batch: the batch must complete before the rank
+    /// blocks on it.
     fn harmless(&self, operations: &[Operation]) -> usize {
         let (mut done, mut waited) = (0, u64::MAX);
         let mut fits = |&operation: &Operation| {
@@ -181,7 +183,7 @@ impl<'a> LaunchOrder<'a> {
         operations.iter().take_while(|&operation| fits(operation)).count().max(1)
     }
 
-    /// Launches operations as one batch.
+    /// Launches operations as a single batch.
     fn launch(&mut self, rank: usize, slot: usize, operations: &[Operation]) {
         let batch = self.batches.len();
         self.batches.push(Batch { members: operations.to_vec(), open: operations.len() });
@@ -203,7 +205,7 @@ impl<'a> LaunchOrder<'a> {
         }
     }
 
-    /// Takes a batch apart of which somebody waits for a member that is done, for another one that is not.
+    /// Splits an incomplete batch if a rank blocks on a member that is already complete.
     fn dissolve_one(&mut self, stuck: &[usize]) -> bool {
         let held = stuck.iter().find_map(|&rank| {
             let waits = self.waits.get(rank, self.at[rank].0).iter();
@@ -224,7 +226,8 @@ impl<'a> LaunchOrder<'a> {
         true
     }
 
-    /// Launches the receive that a stuck sender waits for, and those before it on its channel, where the receiver is.
+    /// Launches the receive for a blocked sender at the receiver's current slot, after all earlier
+    /// receives on the channel.
     fn launch_one(&mut self, stuck: &[usize]) -> bool {
         let sends = stuck.iter().flat_map(|&rank| self.waits.get(rank, self.at[rank].0));
         let unmet = sends.filter_map(|&operation| match operation {

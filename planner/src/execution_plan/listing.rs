@@ -1,4 +1,4 @@
-//! From programs to lists of actions.
+//! Converts launch programs to action lists.
 
 use super::launch_order::{Operation, Program};
 use super::windows::Windows;
@@ -6,7 +6,7 @@ use super::work::{Unit, Work};
 use super::{Buffers, Ending, ExecutionPlan, PlanAction, PlanActionKind, Transfer};
 use crate::timeline::{SpanKind, Timeline};
 
-/// Writes down what every rank launches, waits for and computes, slot by slot.
+/// Writes the actions per rank, slot by slot.
 pub(super) fn list(
     timeline: &Timeline,
     work: &Work,
@@ -65,12 +65,12 @@ struct Lister<'a> {
     work: &'a Work,
     tags: &'a [u32],
     list: Vec<PlanAction>,
-    /// When the rank has computed what is in the list.
+    /// End time for the most recent computation in the list.
     now_ns: u64,
-    /// Own numbers of batches: how many there are, the last one's number elsewhere.
+    /// Batches created for this rank.
     batches: u32,
     last_batch: Option<usize>,
-    /// Batch of each message's own end, sends first.
+    /// Local batch per message end; the key is true for sends.
     batch_of: std::collections::BTreeMap<(bool, usize), u32>,
 }
 

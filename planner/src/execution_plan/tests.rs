@@ -1,15 +1,16 @@
-//! Plans derived by hand, and what every plan must keep.
+//! Hand-derived plans, and invariants for all plans.
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::action::{Action, ActionKind, Schedule};
 use crate::check::check_execution_plan;
 use crate::cost::{PipelineCosts, UniformTimes};
-use crate::flow::{Flows, Path, Placement};
 use crate::random::Random;
 use crate::schedule::dual_queue::{Interleaving, Priorities, interleave};
-use crate::schedule::{Action, ActionKind, Grouping, Schedule, gpipe, interleaved, one_f_one_b};
+use crate::schedule::{Grouping, gpipe, interleaved, one_f_one_b};
 use crate::simulate::{StepEnd, assemble, execute};
+use crate::stage_graph::{Flows, Path, Placement};
 use crate::timeline::SpanKind;
 use crate::units::Nanos;
 
@@ -27,8 +28,8 @@ fn timeline(schedule: &Schedule, costs: &PipelineCosts) -> Timeline {
     assemble(schedule, &execution, costs, &StepEnd::of(schedule.ranks(), std::iter::once(&execution)))
 }
 
-/// An action in few words: `F` and what stands for the other kinds, stage, microbatch; for transfers `a` or `g`, the
-/// peer and the batch.
+/// Short notation for an action: `F` or another letter for the type, then stage and microbatch.
+/// Transfers add `a` or `g`, the peer and the batch.
 fn words(action: &PlanAction) -> String {
     let (stage, microbatch) = (action.stage, action.microbatch);
     let name = match action.action {
@@ -53,8 +54,9 @@ fn lists(plan: &ExecutionPlan) -> String {
     plan.ranks.iter().enumerate().map(list).collect()
 }
 
-/// F 10, B 20, sends 1: rank 0 runs F0 0-10, F1 10-20, B0 42-62, B1 72-92, rank 1 F0 11-21, B0 21-41, F1 41-51, B1
-/// 51-71. The second activation arrives at 21, the first is taken at 11: in one batch the second would hold it up.
+/// F 10, B 20, sends 1: rank 0 runs F0 0-10, F1 10-20, B0 42-62, B1 72-92, rank 1 F0 11-21, B0
+/// 21-41, F1 41-51, B1 51-71. The second activation arrives at 21, but rank 1 needs the first
+/// already at 11, so a common batch would delay it.
 #[test]
 fn two_microbatches_of_1f1b_over_two_ranks() {
     let timeline = timeline(&one_f_one_b(2, 2), &PipelineCosts::uniform(2, 1, 2, times(10, 10, 1)));
@@ -93,8 +95,8 @@ fn two_microbatches_of_1f1b_over_two_ranks() {
     assert_eq!(plan.counts(), Counts { actions: 24, stages: 8, transfers: 4, batches: 8 });
 }
 
-/// With one buffer the second receive follows the first one's consumer, and rank 0 waits for the send of F0 before it
-/// computes F1 into the same buffer.
+/// If only one buffer exists, the second receive follows the first consumer, and rank 0 must
+/// complete the F0 send and then computes F1 into the same buffer.
 #[test]
 fn one_buffer_puts_receives_behind_what_frees_it() {
     let timeline = timeline(&one_f_one_b(2, 2), &PipelineCosts::uniform(2, 1, 2, times(10, 10, 1)));
@@ -131,7 +133,7 @@ fn one_buffer_puts_receives_behind_what_frees_it() {
     assert_eq!((replay.receives_held, replay.sends_held), (1, 1));
 }
 
-/// An encoder's two parts on rank 0 go into a backbone whose first stage stands on rank 1.
+/// Two sub-microbatches of an encoder on rank 0 join a backbone that starts on rank 1.
 fn joined() -> (Schedule, PipelineCosts) {
     let path = |stages: std::ops::Range<usize>, inputs: &[usize]| Path { stages, inputs: inputs.to_vec() };
     let flows = Flows::new(2, vec![0, 1, 0], &[path(0..1, &[]), path(0..1, &[]), path(1..3, &[0, 1])]).unwrap();
@@ -149,8 +151,8 @@ fn joined() -> (Schedule, PipelineCosts) {
     (Schedule { stages: 3, microbatches: 3, orders }, PipelineCosts::uniform_over(flows, times(10, 10, 2)))
 }
 
-/// What one action consumes needs one buffer, so both parts are received at once. The gradients of both travel to the
-/// parts' stage, first the one that is needed first.
+/// Inputs for one action need one buffer, so rank 1 receives both sub-microbatches at the start.
+/// Both gradients return to the encoder stage, in consumption order.
 #[test]
 fn parts_go_into_the_microbatch_that_waits_for_them_and_gradients_come_back_to_each() {
     let (schedule, costs) = joined();
@@ -196,7 +198,8 @@ fn parts_go_into_the_microbatch_that_waits_for_them_and_gradients_come_back_to_e
     assert_eq!(check_execution_plan(&unlimited, &timeline).unwrap().end_ns, plan.planned_ns);
 }
 
-/// Rank 0 sends three results before rank 1 takes the last of them first: one buffer cannot do.
+/// Rank 0 sends three tensors but rank 1 consumes the third tensor first, so a single buffer is not
+/// enough.
 #[test]
 fn a_receive_that_is_needed_comes_beyond_the_limit() {
     let costs = PipelineCosts::uniform(2, 1, 3, times(10, 10, 1));
@@ -208,7 +211,8 @@ fn a_receive_that_is_needed_comes_beyond_the_limit() {
     assert_eq!(replay.receives_held, 3);
 }
 
-/// Rank 0 computes three results for rank 1 before the one that rank 1 runs first, by way of rank 2.
+/// Rank 0 computes three tensors for rank 1 before the tensor that rank 1 consumes first, via rank
+/// 2.
 #[test]
 fn where_buffers_would_deadlock_the_receiver_makes_room() {
     let path = |stages: std::ops::Range<usize>| Path { stages, inputs: Vec::new() };
@@ -223,9 +227,10 @@ fn where_buffers_would_deadlock_the_receiver_makes_room() {
     ];
     let timeline = timeline(&Schedule { stages: 5, microbatches: 4, orders }, &costs);
     let plan = compile(&timeline, buffers(1)).unwrap();
-    // The receive of 0.0 is launched at once. With one send buffer 0.2 cannot be computed before 0.1 is sent, whose
-    // receive would stand behind 1.0, and that behind 4.3, which needs 2.3, behind 0.2. So rank 1, which waits before
-    // its first stage, launches it there; that of 0.2 comes when 1.1 has made room.
+    // Rank 1 launches the receive for 0.0 immediately. If one send buffer exists, rank 0 cannot
+    // compute 0.2 before it sends 0.1. The receive for 0.1 would follow 1.0, which follows 4.3,
+    // which needs 2.3, which follows 0.2. Therefore rank 1, blocked before its first stage,
+    // launches the receive there. The receive for 0.2 follows after 1.1 releases a buffer.
     let first: Vec<String> = plan.ranks[1][..4].iter().map(words).collect();
     assert_eq!(
         first,
@@ -268,12 +273,12 @@ fn what_is_no_pipeline_is_refused_by_name() {
     assert_eq!(spoilt(split), CompileError::Incomplete { stage: 0, microbatch: 1 });
     let join = |timeline: &mut Timeline| timeline.joins.push(crate::timeline::Join { from: 5, into: 0 });
     assert_eq!(spoilt(join), CompileError::Join { from: 5, into: 0 });
-    // The first microbatch would wait for the second, which the ranks run behind it.
+    // The first microbatch depends on the second, but the ranks run the second later.
     let late = |timeline: &mut Timeline| timeline.joins.push(crate::timeline::Join { from: 1, into: 0 });
     assert_eq!(spoilt(late), CompileError::Circular { rank: 0, place: 0 });
 }
 
-/// Random times, some of them zero.
+/// Random times, zeros included.
 fn at_random(costs: &mut PipelineCosts, random: &mut Random) {
     for column in [&mut costs.forward, &mut costs.input_grad, &mut costs.weight_grad] {
         for time in column.iter_mut() {
@@ -286,7 +291,7 @@ fn at_random(costs: &mut PipelineCosts, random: &mut Random) {
     }
 }
 
-/// The same with split backwards: weight gradients of a rank stand up to three places behind their input gradients.
+/// Splits backwards. Weight gradients follow their input gradients by up to three positions.
 fn split(schedule: &Schedule, random: &mut Random) -> Schedule {
     let order = |order: &Vec<Action>| {
         let (mut actions, mut late) = (Vec::new(), std::collections::VecDeque::new());
@@ -307,7 +312,8 @@ fn split(schedule: &Schedule, random: &mut Random) -> Schedule {
     Schedule { orders: schedule.orders.iter().map(order).collect(), ..*schedule }
 }
 
-/// Neighbouring forwards and backwards of different microbatches overlapped, where that runs.
+/// Overlaps neighbouring forwards and backwards from different microbatches if the result is
+/// executable.
 fn overlap(schedule: &Schedule, costs: &PipelineCosts) -> Schedule {
     let mut found = schedule.clone();
     for rank in 0..found.ranks() {
@@ -327,7 +333,8 @@ fn overlap(schedule: &Schedule, costs: &PipelineCosts) -> Schedule {
     found
 }
 
-/// Encoders with their sub-microbatches, one on each rank or all on the last, before a backbone of several segments.
+/// Encoders that have sub-microbatches, distributed to all ranks or all placed on the last rank,
+/// before a multi-segment backbone.
 fn multimodal(ranks: usize, microbatches: usize, segments: usize, random: &mut Random) -> (PipelineCosts, Vec<u32>) {
     let (mut paths, mut groups) = (Vec::new(), Vec::new());
     for microbatch in 0..microbatches as u32 {
@@ -349,7 +356,8 @@ fn multimodal(ranks: usize, microbatches: usize, segments: usize, random: &mut R
     (costs, groups)
 }
 
-/// Compiled for every number of buffers the plan passes; without limits it takes the simulator's time.
+/// Checks that the plan is valid for all buffer limits, and that unlimited buffers reproduce the
+/// simulated time.
 fn sound(schedule: &Schedule, costs: &PipelineCosts) -> Result<(), TestCaseError> {
     let execution = execute(schedule, costs).unwrap();
     let timeline = timeline(schedule, costs);

@@ -1,6 +1,6 @@
-//! Where buffers allow a receive to be launched, and where they ask a send to be done.
+//! Positions for launch and `wait_*` actions under the buffer limits.
 //!
-//! A *slot* is a place in a rank's order of units: slot `s` is before unit `s`, behind unit `s - 1`.
+//! A slot is a position in a rank's unit order: slot `s` is between unit `s - 1` and unit `s`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -8,13 +8,14 @@ use std::num::NonZeroU32;
 use super::Buffers;
 use super::work::{Message, Work};
 
-/// Slots of every message.
+/// Slots per message.
 pub(super) struct Windows {
-    /// The receiver's slot in which its `irecv` is launched.
+    /// Receiver slot that launches the `irecv`.
     pub launch: Vec<usize>,
-    /// The receiver's slot in which it must have been launched: something in the channel's order from it on is needed.
+    /// Latest receiver slot for the launch: the unit in this slot consumes this message or a later
+    /// message from the channel.
     pub need: Vec<usize>,
-    /// The sender's slot in which its `wait_isend` stands.
+    /// Sender slot that contains the `wait_isend`.
     pub release: Vec<usize>,
 }
 
@@ -42,8 +43,8 @@ impl Windows {
     }
 }
 
-/// The earliest slot of each `irecv` at which no more units than `limit` have something launched for them and have not
-/// run; never later than needed.
+/// Computes the earliest launch slot for each `irecv` at which at most `limit` pending units have
+/// launched receives. A launch is never later than its consumer.
 fn launches(messages: &[Message], need: &[usize], limit: NonZeroU32, launch: &mut [usize]) {
     let mut waiting: BTreeSet<usize> = BTreeSet::new();
     let mut slot = 0;
@@ -57,7 +58,7 @@ fn launches(messages: &[Message], need: &[usize], limit: NonZeroU32, launch: &mu
     }
 }
 
-/// The slot of each `wait_isend`: before the unit that computes into the buffer again.
+/// Computes the slot for each `wait_isend`: before the unit that reuses the buffer.
 fn releases(messages: &[Message], limit: NonZeroU32, release: &mut [usize]) {
     let mut units: Vec<usize> = messages.iter().map(|message| message.from.unit).collect();
     units.dedup();

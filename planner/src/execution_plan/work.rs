@@ -1,4 +1,4 @@
-//! What a timeline asks to be done: what every rank computes in which order, and what travels between ranks.
+//! Extracts the computations per rank and the messages between ranks from a timeline.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,64 +6,64 @@ use std::ops::Range;
 use super::{CompileError, Payload};
 use crate::timeline::{SpanKind, Timeline};
 
-/// What is done, by rank, and what travels, channel by channel.
+/// Computations per rank, and messages grouped by channel.
 pub(super) struct Work {
-    /// Of every rank in order.
+    /// Units per rank, in execution order.
     pub ranks: Vec<Vec<Unit>>,
-    /// All messages; those of a channel stand together, in its order.
+    /// All messages, grouped by channel, in channel order.
     pub messages: Vec<Message>,
-    /// Ranges of `messages`, one for every channel.
+    /// Index range into `messages`, per channel.
     pub channels: Vec<Range<usize>>,
 }
 
-/// What a rank computes in one go: an action, or two that run overlapped.
+/// An action, or two overlapped actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// Span of the first.
+    /// First span index.
     pub first: usize,
-    /// Span of the last.
+    /// Last span index.
     pub last: usize,
     pub start_ns: u64,
     pub end_ns: u64,
 }
 
-/// A tensor that travels.
+/// A tensor sent between ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Message {
     pub payload: Payload,
     pub from: End,
     pub to: End,
-    /// When it is there by the timeline.
+    /// Arrival in the timeline, in ns.
     pub arrival_ns: u64,
-    /// How long it alone occupies its sender's stream: its share where a result is sent to several.
+    /// Occupied send-stream time, in ns. If a result has several receivers, this is the part for
+    /// this message.
     pub duration_ns: u64,
 }
 
-/// Where a message comes from, or goes to.
+/// Source or destination of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct End {
     pub rank: usize,
-    /// The rank's unit that computes or needs it.
+    /// Unit index on the rank.
     pub unit: usize,
-    /// The action's span in it.
+    /// Span index.
     pub span: usize,
     pub stage: u32,
     pub microbatch: u32,
 }
 
-/// The actions of a microbatch on a stage.
+/// Actions for a microbatch on a stage.
 #[derive(Default)]
 struct Cell {
     forward: Option<End>,
-    /// The full backward, or the gradient of the input.
+    /// Full backward or input gradient.
     gradient: Option<End>,
     weights: Option<End>,
 }
 
-/// Microbatch and stage.
+/// Microbatch, stage.
 type Key = (u32, u32);
 
-/// By microbatch, then stage.
 type Cells = BTreeMap<Key, Cell>;
 
 impl Work {
@@ -96,7 +96,7 @@ impl Work {
         for message in &mut messages {
             message.duration_ns = message.duration_ns.div_ceil(parts[&(message.payload, message.from.span)]);
         }
-        // In the order of computation, and of one action's results in the order of need.
+        // Sort by computation order, then by consumption order for results from the same action.
         messages.sort_by_key(|message| (message.from.rank, message.to.rank, message.from.span, message.to.span));
         let mut channels: Vec<Range<usize>> = Vec::new();
         for index in 0..messages.len() {
@@ -128,7 +128,8 @@ fn kind(timeline: &Timeline, span: usize) -> Option<SpanKind> {
     SpanKind::from_index(timeline.kind[span])
 }
 
-/// Computations of a rank, overlapped ones together; synchronisation and optimizer are no part of a pipeline.
+/// Returns the computations on a rank and merges overlapped pairs. Synchronization and optimizer
+/// are excluded.
 fn units(timeline: &Timeline, rank: usize) -> Vec<Unit> {
     let computes = |span: &usize| {
         let kind = kind(timeline, *span);
@@ -184,7 +185,7 @@ fn cells(timeline: &Timeline, ranks: &[Vec<Unit>]) -> Result<Cells, CompileError
     Ok(cells)
 }
 
-/// When what each action sends is there and how long that takes, by payload, microbatch and stage.
+/// Arrival and send duration, indexed by payload, microbatch and stage.
 fn arrivals(timeline: &Timeline) -> BTreeMap<(Payload, u32, u32), (u64, u64)> {
     let mut arrivals = BTreeMap::new();
     for span in (0..timeline.ranks as usize).flat_map(|rank| timeline.communication_lane(rank)) {
@@ -201,7 +202,8 @@ fn arrivals(timeline: &Timeline) -> BTreeMap<(Payload, u32, u32), (u64, u64)> {
     arrivals
 }
 
-/// Pairs of cells, the first of which feeds the second forward, and the second the first backward.
+/// Returns pairs of cells (producer, consumer) for the forward direction. Gradients flow in the
+/// opposite direction.
 fn edges(cells: &Cells, timeline: &Timeline) -> Result<Vec<(Key, Key)>, CompileError> {
     let mut edges = Vec::new();
     let mut keys = cells.keys().copied().peekable();

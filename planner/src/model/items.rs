@@ -1,23 +1,24 @@
-//! What modules read or make beside text: images, clips of sound, clips of video, and how they become tokens.
+//! Non-text inputs and outputs of modules (images, audio clips, video clips) and their
+//! tokenization.
 
 use serde::{Deserialize, Serialize};
 
-/// How an image becomes tokens.
+/// Image tokenization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Patch {
-    /// Edge of a square patch, in pixels.
+    /// Edge length of a square patch in pixels.
     pub patch_px: u32,
-    /// Patches of one image: the length of the encoder's sequence.
+    /// Patches per image, the sequence length in the encoder.
     pub patches_per_image: u32,
-    /// Tokens of one image in the backbone's sequence, after merging patches.
+    /// Tokens per image in the backbone's sequence, after merging patches.
     pub tokens_per_image: u32,
-    /// Width that merged patches are projected to by a two-layer perceptron; absent: no projection.
+    /// Output width of the two-layer MLP that projects merged patches. Default: no projection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projected_width: Option<u32>,
-    /// Further perceptrons of the same size, which merge and project the output of inner layers (DeepStack of Qwen3-VL);
-    /// absent: none.
+    /// Number of additional MLPs with the same size, which merge and project outputs of inner
+    /// layers (DeepStack in Qwen3-VL). Default: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deepstack: u32,
 }
@@ -27,37 +28,37 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// How sound becomes tokens: two convolutions over a spectrogram, the second of stride two.
+/// Audio tokenization: two convolutions over a spectrogram, with strides one and two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Audio {
-    /// Bins of the spectrogram.
+    /// Number of spectrogram bins.
     pub mel_bins: u32,
-    /// Frames of one clip; the encoder's sequence is half as long.
+    /// Frames per clip. The sequence in the encoder is half as long.
     pub frames_per_clip: u32,
-    /// Tokens of one clip in the backbone's sequence, after pooling.
+    /// Tokens per clip in the backbone's sequence, after pooling.
     pub tokens_per_clip: u32,
 }
 
-/// How a clip of video becomes tokens: frames are compressed to a latent, the latent is cut into patches.
+/// Video tokenization: frames are compressed to a latent, which is divided into patches.
 ///
-/// tokens per second = (frames per second / temporal compression) · (height / (spatial compression · patch)) ·
-/// (width / (spatial compression · patch)). With 16 frames a second, compression by 8 in time and by 8 in each direction
-/// of space, and patches of 2 x 2, 256 x 256 pixels come to (16 / 8) · (256 / 16)² = 512. Tokens attend to each other
-/// within a clip and never across clips.
+/// tokens per second = (frames per second / temporal compression) · (height / (spatial compression
+/// · patch)) · (width / (spatial compression · patch)). With 16 frames per second, a compression
+/// factor of 8 in time, height and width, and 2 x 2 patches, 256 x 256 pixels give (16 / 8) · (256
+/// / 16)² = 512. Tokens attend to each other within a clip, but never across clips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Video {
-    /// Tokens of one second of video.
+    /// Tokens per second of video.
     pub tokens_per_second: u32,
-    /// Numbers of the latent in one token: channels times patch; they are projected to the width.
+    /// Latent values per token (channels x patch size), which are projected to the hidden size.
     pub values_per_token: u32,
 }
 
 impl Video {
-    /// Length of the sequence that a clip of `video_ms` milliseconds is, rounded up to whole tokens.
+    /// Returns the sequence length for a clip with `video_ms` milliseconds, rounded up.
     pub fn tokens(&self, video_ms: u32) -> u64 {
         (u64::from(self.tokens_per_second) * u64::from(video_ms)).div_ceil(1000)
     }

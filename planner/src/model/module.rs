@@ -1,79 +1,81 @@
-//! One module: a stack of equal transformer layers with what stands before and after it.
+//! A module: a stack of equal transformer layers with input and output blocks.
 
 use serde::{Deserialize, Serialize};
 
 use super::items::{Audio, Patch, Video};
 use crate::units::Flops;
 
-/// What a module does in the model.
+/// Role of a module in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleRole {
-    /// Turns images into tokens for the backbone.
+    /// Encodes images to backbone tokens.
     VisionEncoder,
-    /// Turns clips of sound into tokens for the backbone.
+    /// Encodes audio clips to backbone tokens.
     AudioEncoder,
-    /// Generates images or video behind the backbone (diffusion transformer).
+    /// Diffusion transformer after the backbone that generates images or video.
     Generator,
-    /// The language model; without an output head (`headless`), the text encoder of a generator.
+    /// Language model. Without an output head (`headless`), the text encoder for a generator.
     Backbone,
 }
 
-/// Which positions a token attends to.
+/// Attention mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mask {
-    /// Itself and what stands before it in the same sequence: half of the score matrix.
+    /// A token attends to itself and preceding tokens in the same sequence: half of the score
+    /// matrix.
     Causal,
-    /// Every position of the same sequence or image.
+    /// A token attends to all positions in the same sequence or image.
     Full,
 }
 
-/// The kind of normalisation, which decides its parameters.
+/// Normalization type, which determines its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Norm {
-    /// A scale per channel.
+    /// Scale per channel.
     Rms,
-    /// A scale and a shift per channel.
+    /// Scale and shift per channel.
     Layer,
 }
 
-/// Which linear layers have a bias.
+/// Linear layers with a bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bias {
-    /// None (Llama).
+    /// No layers (Llama).
     None,
     /// Query, key and value only (Qwen2).
     Qkv,
-    /// Every linear layer (GPT-3, ViT).
+    /// All linear layers (GPT-3, ViT).
     All,
 }
 
-/// What a diffusion transformer's layer has beside self-attention and MLP.
+/// Components of a diffusion transformer layer in addition to self-attention and MLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Diffusion {
-    /// Tokens of text that every item attends to; 0 for a model without cross-attention.
+    /// Text tokens that each item attends to; 0 without cross-attention.
     pub text_tokens: u32,
-    /// Each layer computes its own scales, shifts and gates from the conditioning (adaLN, 6 h² parameters).
+    /// Layers compute scales, shifts and gates from the conditioning (adaLN, 6 h² parameters per
+    /// layer).
     pub modulation: bool,
 }
 
-/// A mixture of experts in place of every layer's MLP.
+/// A mixture of experts that replaces the MLP in all layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Moe {
-    /// Experts of a layer, each with its own MLP of width `ffn`.
+    /// Experts per layer. Each expert is an MLP with width `ffn`.
     pub experts: u32,
-    /// Experts that each token is routed to.
+    /// Experts per token.
     pub top_k: u32,
 }
 
@@ -83,98 +85,100 @@ pub struct Moe {
 #[serde(deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "the switches of an architecture are independent of each other")]
 pub struct Module {
-    /// Shown name, for example "ViT 5B".
+    /// Display name, for example "ViT 5B".
     pub name: String,
-    /// What the module does.
+    /// Role of the module.
     pub role: ModuleRole,
-    /// Transformer layers, L.
+    /// Number of transformer layers, L.
     pub layers: u32,
-    /// Width of the residual stream, h.
+    /// Hidden size (residual stream width), h.
     pub hidden: u32,
-    /// Query heads, a.
+    /// Number of query heads, a.
     pub heads: u32,
-    /// Key and value heads, a_kv; equal to `heads` without grouped-query attention.
+    /// Number of key-value heads, a_kv; equal to `heads` without grouped-query attention.
     pub kv_heads: u32,
-    /// Width of one head, where it is not h / a.
+    /// Head size, if it is not h / a.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_size: Option<u32>,
-    /// Width inside the MLP, f.
+    /// MLP width, f.
     pub ffn: u32,
-    /// A gated MLP (SwiGLU) has three matrices in place of two.
+    /// Gated MLP (SwiGLU) with three matrices instead of two.
     pub gated: bool,
-    /// Which positions a token attends to.
+    /// Attention mask.
     pub mask: Mask,
-    /// Kind of normalisation.
+    /// Normalization type.
     pub norm: Norm,
-    /// Which linear layers have a bias.
+    /// Linear layers with a bias.
     pub bias: Bias,
-    /// Dropout keeps a mask of one byte per element for the backward pass.
+    /// Uses dropout, which stores a mask with one byte per element for the backward.
     pub dropout: bool,
-    /// Vocabulary, V; 0 for a module without token embedding and output head.
+    /// Vocabulary size, V; 0 for modules that have no token embedding and output head.
     pub vocab: u32,
-    /// The output head shares the embedding's matrix.
+    /// Output head and embedding share a matrix.
     pub tied_embeddings: bool,
-    /// Learned position embeddings; 0 where positions are rotary.
+    /// Number of learned position embeddings; 0 for rotary embeddings.
     pub learned_positions: u32,
-    /// A backbone that hands its last layer's output on and predicts no tokens: no output head, no loss.
+    /// Backbone that outputs the last layer's activations. It has no output head and no loss.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub headless: bool,
-    /// How images enter, for a vision encoder or a generator of images.
+    /// Image tokenization, for a vision encoder or an image generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
-    /// A mixture of experts in place of the MLP.
+    /// Mixture of experts that replaces the MLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moe: Option<Moe>,
-    /// How sound enters, for an audio encoder.
+    /// Audio tokenization, for an audio encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<Audio>,
-    /// How video enters, for a generator of video.
+    /// Video tokenization, for a video generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
-    /// What a diffusion transformer has beside self-attention and MLP.
+    /// Additional components of a diffusion transformer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diffusion: Option<Diffusion>,
-    /// Its layers are not trained: no gradients, no optimizer state, and no backward unless something before it is trained. A
-    /// projection to the backbone's width is trained all the same.
+    /// Layers are frozen: no gradients, no optimizer state, and no backward unless a preceding
+    /// module is trained. A projection to the backbone width is still trained.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub frozen: bool,
 }
 
-/// What a backward computes in the layers of a module.
+/// Gradients that the backward computes in a module's layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gradients {
-    /// Of inputs and weights.
+    /// Input and weight gradients.
     All,
-    /// Of inputs alone: the module is frozen, but something before it is trained.
+    /// Only input gradients: the module is frozen, but a preceding module is trained.
     Inputs,
-    /// None: neither the module nor anything before it is trained.
+    /// No gradients: neither the module nor a preceding module is trained.
     None,
 }
 
-/// The rule of [`Module::trades_heads`] for so many query heads and key-value heads.
+/// Like [`Module::trades_heads`], for the given numbers of query and key-value heads.
 pub const fn heads_trade((heads, kv_heads): (u32, u32), tensor: u32, degree: u32) -> bool {
     let (own, shared) = (heads / tensor, kv_heads / tensor);
     own.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
 }
 
 impl Module {
-    /// Whether what stands behind its last layer is a projection to the backbone's width, which is always trained.
+    /// Returns whether the module ends with a projection to the backbone width, which is always
+    /// trained.
     pub fn has_projection(&self) -> bool {
         self.patch.is_some_and(|patch| patch.projected_width.is_some())
     }
 
-    /// Length of the sequence that one item (image, clip of sound) is for this module; 0 where items differ in length.
+    /// Sequence length per item (image, audio clip) in this module; 0 if items have different
+    /// lengths.
     pub fn tokens_per_item(&self) -> u32 {
         self.patch
             .map_or_else(|| self.audio.map_or(0, |audio| audio.frames_per_clip / 2), |patch| patch.patches_per_image)
     }
 
-    /// Tokens that one item occupies in the backbone's sequence.
+    /// Tokens per item in the backbone's sequence.
     pub fn backbone_tokens_per_item(&self) -> u32 {
         self.patch.map_or_else(|| self.audio.map_or(0, |audio| audio.tokens_per_clip), |patch| patch.tokens_per_image)
     }
 
-    /// Width of one head, d: as given, else h / a.
+    /// Head size, d: `head_size`, otherwise h / a.
     pub const fn head_dim(&self) -> u32 {
         match self.head_size {
             Some(size) => size,
@@ -182,7 +186,7 @@ impl Module {
         }
     }
 
-    /// Width of all query heads together, q = d a: the width of the residual stream unless heads have a size of their own.
+    /// Total query width, q = d a. Equal to the hidden size unless `head_size` is set.
     pub const fn query_width(&self) -> u32 {
         match self.head_size {
             Some(size) => size * self.heads,
@@ -190,23 +194,24 @@ impl Module {
         }
     }
 
-    /// Whether `degree` devices, each with 1 / `tensor` of the heads, can trade tokens for heads (DeepSpeed-Ulysses): the degree divides the query
-    /// heads, and the key and value heads or is a multiple of them, which then are repeated.
+    /// Returns whether `degree` devices, each with 1 / `tensor` of the heads, can exchange tokens
+    /// for heads (DeepSpeed-Ulysses). The degree must divide the query heads. It must also divide
+    /// the key-value heads, or be a multiple of them: then they are replicated.
     pub const fn trades_heads(&self, tensor: u32, degree: u32) -> bool {
         heads_trade((self.heads, self.kv_heads), tensor, degree)
     }
 
-    /// Width of all key (or value) heads together, d a_kv.
+    /// Total width of all key (or value) heads, d a_kv.
     pub const fn kv_width(&self) -> u32 {
         self.head_dim() * self.kv_heads
     }
 
-    /// Matrices of one MLP: up and down, and a gate.
+    /// Number of matrices per MLP: up, down, and the optional gate.
     const fn mlp_matrices(&self) -> u64 {
         if self.gated { 3 } else { 2 }
     }
 
-    /// Parameters of one layer's matrices that multiply every token (all experts counted).
+    /// Matrix parameters per layer, including all experts.
     fn layer_matrix_parameters(&self) -> u64 {
         let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
         let q = u64::from(self.query_width());
@@ -218,7 +223,7 @@ impl Module {
         }
     }
 
-    /// Parameters of one layer's cross-attention (query, key, value, output) and modulation.
+    /// Parameters per layer in cross-attention (query, key, value, output) and modulation.
     fn diffusion_parameters(&self) -> u64 {
         let h = u64::from(self.hidden);
         self.diffusion.map_or(0, |diffusion| {
@@ -228,13 +233,13 @@ impl Module {
         })
     }
 
-    /// Parameters of one layer's experts; they are dealt over the expert-parallel group.
+    /// Expert parameters per layer. They are distributed over the expert-parallel group.
     pub fn expert_parameters(&self) -> u64 {
         let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
         self.moe.map_or(0, |moe| self.mlp_matrices() * h * f * u64::from(moe.experts))
     }
 
-    /// Parameters of one layer: matrices, biases, two norms.
+    /// Parameters per layer: matrices, biases, two norms.
     pub fn layer_parameters(&self) -> u64 {
         let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
         let qkv_bias = u64::from(self.query_width()) + 2 * u64::from(self.kv_width());
@@ -254,7 +259,7 @@ impl Module {
         }
     }
 
-    /// Parameters in front of the first layer: token and position embedding, or the patch projection.
+    /// Input block parameters: token and position embedding, or the patch projection.
     pub fn input_parameters(&self) -> u64 {
         let h = u64::from(self.hidden);
         let patch = self.patch.map_or(0, |patch| 3 * u64::from(patch.patch_px).pow(2) * h + h);
@@ -263,36 +268,37 @@ impl Module {
         h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch + audio + video
     }
 
-    /// Entries of the vocabulary that the output head scores; 0 without one.
+    /// Number of vocabulary entries in the output head, if any; otherwise 0.
     pub const fn predicted(&self) -> u32 {
         if self.headless { 0 } else { self.vocab }
     }
 
-    /// Parameters behind the last layer: the final norm, and an output head of its own.
+    /// Output block parameters: the final norm, and the output head if it is not tied.
     pub fn output_parameters(&self) -> u64 {
         let head = if self.tied_embeddings { 0 } else { u64::from(self.hidden) * u64::from(self.predicted()) };
         self.norm_parameters() + head + self.projector_parameters()
     }
 
-    /// Patches that are merged into one token before the projection.
+    /// Patches merged per token before the projection.
     pub fn merged_patches(&self) -> u32 {
         self.patch.map_or(1, |patch| patch.patches_per_image / patch.tokens_per_image.max(1)).max(1)
     }
 
-    /// Perceptrons that merge patches and project them: one behind the last layer, and those of DeepStack; 0 without a
-    /// projection.
+    /// Number of MLPs that merge and project patches: one after the last layer, plus those for
+    /// DeepStack.
     pub fn projectors(&self) -> u32 {
         self.patch.filter(|patch| patch.projected_width.is_some()).map_or(0, |patch| 1 + patch.deepstack)
     }
 
-    /// Parameters of the perceptrons that merge patches, with their biases.
+    /// Parameters in these MLPs, including biases.
     fn projector_parameters(&self) -> u64 {
         let Some(width) = self.patch.and_then(|patch| patch.projected_width).map(u64::from) else { return 0 };
         let merged = u64::from(self.merged_patches()) * u64::from(self.hidden);
         u64::from(self.projectors()) * (merged * merged + merged + merged * width + width)
     }
 
-    /// All parameters of a module that nobody has checked; `None` where a field is out of the range of valid scenarios.
+    /// Total number of parameters of an unvalidated module; `None` if a field is out of the valid
+    /// range.
     pub fn checked_parameters(&self) -> Option<u64> {
         let Self { layers, hidden, heads, kv_heads, ffn, vocab, learned_positions, .. } = *self;
         let patch =
@@ -317,19 +323,19 @@ impl Module {
         is_valid.then(|| self.parameters())
     }
 
-    /// All parameters of the module.
+    /// Total number of parameters.
     pub fn parameters(&self) -> u64 {
         u64::from(self.layers) * self.layer_parameters() + self.input_parameters() + self.output_parameters()
     }
 
-    /// Query and output projection of cross-attention, which every token meets.
+    /// Parameters in the query and output projections of cross-attention, which process all tokens.
     fn cross_attention_width(&self) -> f64 {
         self.diffusion
             .map_or(0.0, |diffusion| if diffusion.text_tokens > 0 { 2.0 * f64::from(self.query_width()) } else { 0.0 })
     }
 
-    /// Forward operations of one layer's linear parts for `tokens` tokens: two per matrix parameter that a
-    /// token meets (of the experts, only the `top_k` it is routed to).
+    /// Forward operations per layer in linear parts, for `tokens` tokens: two per matrix parameter
+    /// used by a token (only `top_k` experts).
     pub fn layer_linear_flops(&self, tokens: f64) -> Flops {
         let (h, f) = (f64::from(self.hidden), f64::from(self.ffn));
         let q = f64::from(self.query_width());
@@ -342,14 +348,14 @@ impl Module {
         Flops::new(2.0 * tokens * met)
     }
 
-    /// Forward operations of one layer's attention core (scores and their product with the values), given the
-    /// sum of the squared lengths of the sequences: 4 q Σ l². As in published figures of model FLOPs (PaLM, appendix
-    /// B; Megatron-LM), the half that a causal mask leaves out is counted.
+    /// Forward operations per layer in the attention core (scores, and scores x values), given the
+    /// sum of squared sequence lengths: 4 q Σ l². As in published model FLOPs (PaLM App. B;
+    /// Megatron-LM), the masked half of a causal mask is counted.
     pub fn layer_attention_flops(&self, squared_lengths: f64) -> Flops {
         Flops::new(4.0 * f64::from(self.query_width()) * squared_lengths)
     }
 
-    /// Forward operations of the output head for `tokens` tokens, 2 h V per token; zero without one.
+    /// Forward operations in the output head, if any: 2 h V per token.
     pub fn head_flops(&self, tokens: f64) -> Flops {
         Flops::new(2.0 * tokens * f64::from(self.hidden) * f64::from(self.predicted()))
     }

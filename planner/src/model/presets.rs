@@ -1,7 +1,8 @@
 //! Published architectures by name.
 //!
-//! Sources: the models' own papers and released configurations; the modules of table 3 of PipeWeaver and their
-//! combinations in tables 1, 4 and 6; the models of table 5 of DHP. What a source leaves open is said beside the module that needs it.
+//! Sources: the models' papers and released configurations; the modules in PipeWeaver Table 3 and
+//! the combinations in Tables 1, 4 and 6; the models in DHP Table 5. The module docs state
+//! assumptions for unspecified values.
 
 mod encoders;
 mod generators;
@@ -29,7 +30,7 @@ pub struct ModelPreset {
     pub model: Model,
 }
 
-/// Every model preset, in the order in which pickers list them.
+/// Returns all model presets in display order.
 pub fn models() -> Vec<ModelPreset> {
     let text = |module: fn() -> Module| text_encoder(module());
     vec![
@@ -100,9 +101,9 @@ pub fn models() -> Vec<ModelPreset> {
     ]
 }
 
-/// The models of stored set-ups that a preset has replaced; scenarios can name them, pickers do not list them.
+/// Replaced presets that stored setups still name. They are not listed for selection.
 ///
-/// The set-ups of DHP are planned with Qwen3-VL without its DeepStack mergers. Their identifiers stay what they are.
+/// The DHP setups use Qwen3-VL without DeepStack mergers. Their identifiers are stable.
 fn replaced() -> Vec<ModelPreset> {
     vec![
         several("qwen3-vl-2b-without-deepstack", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048, 0), qwen3_1_7b()]),
@@ -111,7 +112,7 @@ fn replaced() -> Vec<ModelPreset> {
     ]
 }
 
-/// The model preset of that identifier.
+/// Returns the model preset with this identifier.
 pub fn model(id: &str) -> Option<Model> {
     models().into_iter().chain(replaced()).find(|preset| preset.id == id).map(|preset| preset.model)
 }
@@ -128,7 +129,7 @@ fn several(id: &'static str, name: &str, modules: Vec<Module>) -> ModelPreset {
 mod tests {
     use super::*;
 
-    /// Parameter counts of the released checkpoints; GPT-3's with the vocabulary padded to 51,200 as
+    /// Parameter counts of released checkpoints. GPT-3 has a vocabulary padded to 51,200, as
     /// Megatron-LM trains it: 96 (12 h² + 13 h) + h (51,200 + 2,048) + 2 h.
     #[test]
     fn parameters_are_those_of_the_released_checkpoints() {
@@ -140,7 +141,7 @@ mod tests {
             ("llama-3-70b", 70_553_706_496),
             ("mixtral-8x7b", 46_702_792_704),
             ("mixtral-8x22b", 140_620_634_112),
-            // Without the norms of queries and keys, 2 x 128 a layer.
+            // Without query and key norms, 2 x 128 per layer.
             ("qwen3-4b", 4_022_468_096 - 36 * 256),
             ("qwen3-30b-a3b", 30_532_122_624 - 48 * 256),
             ("llama-2-13b", 13_015_864_320),
@@ -155,9 +156,9 @@ mod tests {
         }
     }
 
-    /// Parameters of the released checkpoints, counted from their configurations: within half a per cent. Not modelled are
-    /// the second frame of the patch projection, the norms of the mergers, of queries and of keys, and the further learned
-    /// positions.
+    /// Parameter counts of released checkpoints, computed from their configurations, within 0.5 %.
+    /// The model omits the second frame in the patch projection, the norms in mergers, queries and
+    /// keys, and additional learned positions.
     #[test]
     fn qwen3_vl_has_its_deepstack_mergers() {
         for (id, parameters) in
@@ -166,15 +167,15 @@ mod tests {
             let counted = model(id).unwrap().parameters();
             let error = (counted as f64 / parameters as f64 - 1.0).abs();
             assert!(error < 0.005, "{id}: {counted} against {parameters}, {:.2} %", 100.0 * error);
-            // A merger: (4 h)² + 4 h + 4 h w + w, three of them.
+            // A merger has (4 h)² + 4 h + 4 h w + w parameters. There are three mergers.
             let (with, without) = (model(id).unwrap(), model(&format!("{id}-without-deepstack")).unwrap());
             let (h, w) = (u64::from(with.modules[0].hidden), u64::from(with.modules[1].hidden));
             assert_eq!(with.parameters() - without.parameters(), 3 * (16 * h * h + 4 * h + 4 * h * w + w));
         }
     }
 
-    /// Published sizes of modules whose checkpoints hold parts that are not modelled (the latent's fourth channel,
-    /// timestep embeddings): within two per cent.
+    /// Published sizes within 2 %. The checkpoints contain parts that are not modelled (fourth
+    /// latent channel, timestep embeddings).
     #[test]
     fn encoders_and_generators_have_about_their_published_size() {
         for (id, module, millions) in [("dit-xl-2", 0, 675.0), ("vit-22b", 0, 21_743.0), ("qwen2-audio-7b", 0, 637.0)] {
@@ -183,8 +184,8 @@ mod tests {
         }
     }
 
-    /// Published names: within four per cent of what they say, in billions, text encoders counted with their head. Of
-    /// ViT 5B the published figures themselves come to 4.3 billion.
+    /// Sizes in published names within 4 %, in billions, with text encoder heads included. The
+    /// published ViT 5B figures give 4.3 billion.
     #[test]
     fn models_have_about_the_size_in_their_name() {
         for (id, billions) in [
@@ -210,7 +211,7 @@ mod tests {
             ("t2v-l", &[32.8, 30.0]),
             ("t2v-xl", &[72.7, 30.0]),
             ("omni-7b", &[0.675, 0.64, 7.6]),
-            // 304 and 412 million and a merger of 4 h (4 h + width) parameters.
+            // 304 and 412 million, plus a merger with 4 h (4 h + width) parameters.
             ("internvl3-2b", &[0.327, 1.78]),
             ("internvl2.5-4b", &[0.329, 3.4]),
             ("internvl3-8b", &[0.335, 7.61]),
@@ -272,7 +273,7 @@ mod tests {
         }
     }
 
-    /// 6 N operations per token for forward and backward, N without the embedding table.
+    /// 6 N operations per token for forward and backward. N excludes the embedding table.
     #[test]
     fn linear_flops_are_two_per_matrix_parameter_and_token() {
         let module = &model("llama-2-7b").unwrap().modules[0];

@@ -1,32 +1,32 @@
-//! Time, device hours and money of a training run with a budget of tokens.
+//! Time, device hours and cost for a training run with a token budget.
 
 use serde::{Deserialize, Serialize};
 
-/// A budget of tokens and what a device hour costs.
+/// Token budget and device price.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens to train on, padding not counted.
+    /// Training tokens, without padding.
     pub tokens: f64,
-    /// Share of the wall time in which steps that count are computed, above 0 and at most 1.
+    /// Goodput: fraction of wall time spent on useful steps, above 0 and at most 1.
     pub goodput: f64,
-    /// Price of one device for one hour, in any currency.
+    /// Price per device hour, in any currency.
     pub price_per_hour: f64,
 }
 
-/// What a run comes to.
+/// Cost of a training run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunCost {
-    /// Wall time, in days.
+    /// Wall time in days.
     pub days: f64,
-    /// Hours of all devices together.
+    /// Device hours, summed across all devices.
     pub device_hours: f64,
-    /// Money, in the currency of the price.
+    /// Cost in the price's currency.
     pub money: f64,
 }
 
 impl Budget {
-    /// The run on so many devices at so many tokens per second: wall time = tokens / (tokens per second x goodput). `None` where
-    /// a figure is not a positive number.
+    /// Computes the cost: wall time = tokens / (tokens/s x goodput). `None` if a figure is not a
+    /// positive number.
     pub fn cost(self, tokens_per_s: f64, devices: u32) -> Option<RunCost> {
         let Self { tokens, goodput, price_per_hour } = self;
         let is_valid = tokens > 0.0 && goodput > 0.0 && goodput <= 1.0 && price_per_hour >= 0.0 && tokens_per_s > 0.0;
@@ -41,8 +41,8 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// 10^12 tokens at 10^6 a second and 80 % goodput: 1.25 x 10^6 s = 347.2 h = 14.47 days; times 16 devices 5,555.6 hours; at 2.50
-    /// an hour 13,888.9.
+    /// 10^12 tokens at 10^6 per second and 80 % goodput take 1.25 x 10^6 s = 347.2 h = 14.47 days.
+    /// On 16 devices, that is 5,555.6 device hours; at 2.50 per hour, they cost 13,888.9.
     #[test]
     fn a_run_costs_its_devices_for_its_time() {
         let budget = Budget { tokens: 1e12, goodput: 0.8, price_per_hour: 2.5 };

@@ -1,58 +1,59 @@
-//! What an iteration did with groups of ranks that share sequences (DHP and what it is compared with).
+//! Context-parallel groups in an iteration (DHP and its baselines).
 
 use serde::{Deserialize, Serialize};
 
-/// The groups of one iteration, microbatch by microbatch.
+/// Groups in an iteration, by microbatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IterationGroups {
-    /// How long the groups take by the planner's own fitted cost, in s; gradient synchronisation and optimizer not counted.
+    /// Group time by the planner's fitted cost, in s, excluding gradient synchronisation and
+    /// optimizer step.
     pub estimated_s: f64,
-    /// How long the busiest rank is busy in the simulation, in s.
+    /// Busy time in the simulation for the rank with the highest load, in s.
     pub busiest_s: f64,
-    /// Mean of that over all ranks, in s.
+    /// Simulated mean busy time across ranks, in s.
     pub mean_s: f64,
-    /// Communication groups of two ranks or more that an iteration before had made already.
+    /// Communication groups with two or more ranks that already existed.
     pub pool_hits: u32,
-    /// Those that had to be made.
+    /// Communication groups with two or more ranks that were created.
     pub pool_misses: u32,
-    /// What making those would cost if training waited for it, in s; it is planned one batch ahead, so it is not in the
-    /// iteration's time.
+    /// Creation time of these groups, in s. They are planned one batch ahead, so the iteration time
+    /// excludes it.
     pub creation_s: f64,
-    /// One after the other.
+    /// Microbatches in order.
     pub microbatches: Vec<MicrobatchGroups>,
 }
 
-/// The groups of one microbatch.
+/// Groups in a microbatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MicrobatchGroups {
-    /// In the paper's notation, for example "<6>x2 <4>x1".
+    /// Groups in DHP notation, for example "<6>x2 <4>x1".
     pub notation: String,
-    /// How long the slowest of its ranks takes by the planner's own estimate, in s.
+    /// Planner's estimate for the slowest rank, in s.
     pub estimated_s: f64,
-    /// Ranks that have nothing to do in it.
+    /// Idle ranks in this microbatch.
     pub idle_ranks: u32,
-    /// Its groups by degree, largest first.
+    /// Groups by degree, in descending order.
     pub degrees: Vec<DegreeGroups>,
 }
 
-/// All groups of one degree in one microbatch.
+/// Groups with the same degree in one microbatch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DegreeGroups {
     /// Context-parallel degree.
     pub degree: u32,
-    /// Groups.
+    /// Number of groups.
     pub groups: u32,
-    /// Sequences of all of them.
+    /// Total number of sequences.
     pub sequences: u32,
-    /// Tokens of all of them.
+    /// Total number of tokens.
     pub tokens: u64,
-    /// Tokens of the shortest sequence.
+    /// Tokens in the shortest sequence.
     pub shortest: u32,
-    /// Tokens of the longest sequence.
+    /// Tokens in the longest sequence.
     pub longest: u32,
-    /// How long the slowest takes by the planner's own estimate, in s.
+    /// Planner's estimate for the slowest group, in s.
     pub estimated_s: f64,
 }

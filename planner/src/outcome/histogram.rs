@@ -1,18 +1,18 @@
-//! Histograms ready to draw, of values and of other histograms.
+//! Histograms for display, from values or from other histograms.
 
 use super::HistogramColumns;
 
-/// Most bins that a page draws.
+/// Limit on displayed bins.
 const BINS: usize = 60;
 
-/// Bins that so many values fill smoothly: twice the cube root of their number (Rice's rule).
+/// Number of bins by the Rice rule, twice the cube root of the number of values, between 10 and 60.
 fn bins_for(values: usize) -> u64 {
     ((2.0 * libm::cbrt(values as f64)) as u64).clamp(10, BINS as u64)
 }
 
 impl HistogramColumns {
-    /// The histogram of whole numbers, in bins of equal whole width: one a value where there are few different ones.
-    /// Empty input has no histogram.
+    /// Builds a histogram from integers, using bins of equal integer width. Each value has a bin if
+    /// the range has at most 60 values. `None` for empty input.
     pub fn of_values(values: &[u32]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -30,7 +30,7 @@ impl HistogramColumns {
         Some(Self { edges, counts, mean, median: quantile(0.5), p99: quantile(0.99), max: f64::from(max) })
     }
 
-    /// The same histogram with its values in units of `unit`: milliseconds in seconds with 1000.
+    /// Converts the values to multiples of `unit`, for example milliseconds to seconds with 1000.
     #[must_use]
     pub fn in_units_of(mut self, unit: f64) -> Self {
         for value in self.edges.iter_mut().chain([&mut self.mean, &mut self.median, &mut self.p99, &mut self.max]) {
@@ -39,8 +39,8 @@ impl HistogramColumns {
         self
     }
 
-    /// The histogram of a histogram: neighbouring bins joined until few enough are left. Inside a bin values are
-    /// taken as uniform.
+    /// Merges neighbouring histogram bins down to the display limit. Values are assumed uniform
+    /// inside a bin.
     pub fn of_bins(edges: &[f64], counts: &[f64]) -> Option<Self> {
         let total: f64 = counts.iter().sum();
         if total <= 0.0 || edges.len() != counts.len() + 1 {
@@ -83,7 +83,8 @@ impl HistogramColumns {
 mod tests {
     use super::*;
 
-    /// 270 times 1..=100: the cube root of 27,000 is 30, so 60 bins over a span of 100, width 2, 50 bins of 540.
+    /// 270 times 1..=100: the cube root of 27,000 is 30, so 60 bins in a range of 100. The width is
+    /// 2, with 50 bins of 540.
     #[test]
     fn values_fall_into_whole_bins() {
         let values: Vec<u32> = (0..270).flat_map(|_| 1..=100).collect();
@@ -101,7 +102,7 @@ mod tests {
     fn bins_are_joined_and_keep_their_sum() {
         let edges: Vec<f64> = (0..=130).map(f64::from).collect();
         let histogram = HistogramColumns::of_bins(&edges, &[1.0; 130]).unwrap();
-        // 130 bins, three joined: 43 full ones and a last of one.
+        // 130 bins merged by three: 43 full bins and a single bin.
         assert_eq!(histogram.counts.len(), 44);
         assert_eq!(histogram.counts.iter().sum::<u64>(), 130);
         assert_eq!((histogram.mean, histogram.median, histogram.max), (65.0, 65.0, 130.0));

@@ -1,45 +1,47 @@
-//! Memory of the layout that comes closest to fitting.
+//! Peak memory of the layout closest to feasibility.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Layout, RankMemory};
 
-/// The rejected layout that needs least memory.
+/// The rejected layout with the smallest memory requirement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NearestMiss {
     /// Degrees.
     pub layout: Layout,
-    /// Rank that needs most.
+    /// Rank with the highest peak memory.
     pub rank: u32,
-    /// Memory that this rank needs, the reserve not counted, in GiB.
+    /// Peak memory on this rank excluding the reserve, in GiB.
     pub needs_gib: f64,
-    /// Memory that a plan may use: the device's memory without the reserve, in GiB.
+    /// Memory limit: device memory without the reserve, in GiB.
     pub limit_gib: f64,
-    /// Memory of every pipeline rank at its peak, on the representative batch that layouts are chosen on.
+    /// Peak memory for all pipeline ranks on the representative batch used in the layout search.
     pub ranks: Vec<RankNeed>,
 }
 
-/// Memory of one pipeline rank at its peak.
+/// Peak memory of a pipeline rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RankNeed {
     /// Pipeline rank.
     pub rank: u32,
-    /// Layers of the rank, for example "Llama-3 70B 0-4 with the embedding".
+    /// Layers on the rank, for example "Llama-3 70B 0-4 with the embedding".
     pub layers: String,
-    /// Terms of the peak.
+    /// Peak memory terms.
     pub memory: RankMemory,
 }
 
-/// Terms that differ less than this between two ranks are not named, in GiB.
+/// Minimum difference of a term between two ranks to be reported, in GiB.
 const ALIKE_GIB: f64 = 0.05;
 
-/// The reason why one rank needs more memory than another, term by term; `None` for fewer than two ranks.
+/// Describes the memory difference between the highest and the lowest rank, by term. `None` for
+/// fewer than two ranks.
 ///
-/// For example "Rank 0 needs 12.0 GiB more than rank 3: activations 9.0 GiB (4 forwards in flight, not 1), optimizer 3.0 GiB."
+/// Example: "Rank 0 needs 12.0 GiB more than rank 3: activations 9.0 GiB (4 forwards in flight, not
+/// 1), optimizer 3.0 GiB."
 pub fn memory_difference(ranks: &[(u32, RankMemory)]) -> Option<String> {
-    // Of equal ranks the first.
+    // The first rank wins ties.
     let by_need = |a: &&(u32, RankMemory), b: &&(u32, RankMemory)| a.1.held_gib().total_cmp(&b.1.held_gib());
     let (most, memory) = ranks.iter().rev().max_by(by_need)?;
     let (least, other) = ranks.iter().min_by(by_need)?;

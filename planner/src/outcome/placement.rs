@@ -1,28 +1,28 @@
-//! Where modules with layouts of their own stand, and what travels between them.
+//! Placement of modules with separate layouts, and transfers between modules.
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::BoundaryKind;
+use crate::stage_graph::BoundaryKind;
 
-/// Where modules with layouts of their own stand, and what travels between them.
+/// Placement of modules with separate layouts, and transfers between modules.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ModulePlacement {
-    /// Layouts in the order of the modules.
+    /// Layouts in module order.
     pub layouts: Vec<PlacedModules>,
-    /// Of every rank of the timeline what stands on it, for example "ViT 5B copies 1-4, Qwen2 32B copy 1 PP 0".
+    /// Modules per timeline rank, for example "ViT 5B copies 1-4, Qwen2 32B copy 1 PP 0".
     pub ranks: Vec<String>,
-    /// Devices of every rank, first and one behind the last.
+    /// Device range per rank: first and end (exclusive).
     pub devices: Vec<(u32, u32)>,
-    /// What travels between modules.
+    /// Transfers between modules.
     pub boundaries: Vec<Boundary>,
 }
 
-/// Modules of one layout.
+/// Modules of a layout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlacedModules {
-    /// Their names.
+    /// Module names.
     pub modules: Vec<String>,
     /// Tensor-parallel degree, TP.
     pub tensor: u32,
@@ -30,38 +30,38 @@ pub struct PlacedModules {
     pub context: u32,
     /// Pipeline-parallel degree, PP.
     pub pipeline: u32,
-    /// Copies, DP.
+    /// Number of copies, DP.
     pub data: u32,
     /// Expert-parallel degree, EP.
     pub expert: u32,
     /// First device.
     pub first_device: u32,
-    /// Devices.
+    /// Number of devices.
     pub devices: u32,
-    /// Whether another layout stands on some of these devices.
+    /// True if a different layout uses some of these devices.
     pub colocated: bool,
 }
 
-/// What travels from one module to another, over all parts of the first iteration.
+/// Transfers between two modules for all parts of iteration 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Boundary {
-    /// Module before.
+    /// Source module.
     pub from: String,
-    /// Module behind.
+    /// Target module.
     pub to: String,
-    /// What is done with the tensor on its way forward.
+    /// Forward operation on the tensor.
     pub kind: BoundaryKind,
-    /// Copies that one gathers from, or divides its batch over, k.
+    /// Fan-in or fan-out k: copies per gather, or batch splits.
     pub fan: u32,
-    /// Tensors that travel.
+    /// Number of tensors.
     pub tensors: u32,
-    /// What a receiving device gets of a tensor, mean, in MiB.
+    /// Mean received bytes per device and activation tensor, in MiB.
     pub forward_mib: f64,
-    /// What a receiving device gets of a gradient, mean, in MiB.
+    /// Mean received bytes per device and gradient tensor, in MiB.
     pub backward_mib: f64,
-    /// Time of a tensor, mean, in ms.
+    /// Mean activation transfer time, in ms.
     pub forward_ms: f64,
-    /// Time of a gradient, mean, in ms.
+    /// Mean gradient transfer time, in ms.
     pub backward_ms: f64,
 }

@@ -1,46 +1,25 @@
-//! What an iteration costs whose pipelines have schemes of their own.
-//!
-//! All pipelines are one list of ranks: those of the first pipeline, then those of the second, and so on. A microbatch visits
-//! the ranks of its own pipeline, so that nothing but the end of the iteration joins them, and the one simulator and checker
-//! see them all at once.
+//! Pipelines with different degrees in one iteration (Hydraulis).
 
-mod exchange;
-mod summary;
+use crate::cost::{Partition, Place};
 
-pub(super) use exchange::Interaction;
-pub(super) use summary::{DeviceTotals, SchemeStages, iteration_strategy};
-
-use exchange::Traffic;
-
-use super::ReplicaPlan;
-use super::groups::loads;
-use crate::compare::work_bounds;
-use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
-use crate::flow::{Flows, Path};
-use crate::scenario::Scenario;
-use crate::schedule::{Action, Schedule, one_f_one_b};
-use crate::simulate::{Execution, StepEnd};
-use crate::units::Nanos;
-use crate::workload::PackedBatch;
-
-/// Degrees of one pipeline, <TP,PP,CP>.
+/// Degrees of a pipeline, <TP,PP,CP>.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scheme {
     /// Tensor-parallel degree.
     pub tensor: u32,
-    /// Stages.
+    /// Pipeline-parallel degree.
     pub pipeline: u32,
     /// Context-parallel degree.
     pub context: u32,
 }
 
 impl Scheme {
-    /// Devices of a pipeline.
+    /// Devices per pipeline.
     pub const fn devices(self) -> u32 {
         self.tensor * self.pipeline * self.context
     }
 
-    /// Devices of a stage.
+    /// Devices per stage.
     pub const fn stage_devices(self) -> u32 {
         self.tensor * self.context
     }
@@ -52,71 +31,74 @@ impl std::fmt::Display for Scheme {
     }
 }
 
-/// One pipeline of an iteration.
+/// A pipeline of an iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemedPipeline {
-    /// Its degrees.
+    /// Degrees.
     pub scheme: Scheme,
-    /// First device of its first stage.
+    /// First device of stage 0.
     pub first_device: u32,
-    /// Devices between the first ones of two stages that follow each other.
+    /// Distance between the first devices of consecutive stages.
     pub stage_stride: u32,
-    /// Layers of its stages.
+    /// Layers per stage.
     pub partition: Partition,
-    /// How many microbatches of the iteration's list are its own; those of the pipelines before it come first.
+    /// Number of microbatches. In the iteration's list they follow those of previous pipelines.
     pub microbatches: u32,
-    /// Pipelines of a phase stand side by side, phases follow each other on the same devices.
+    /// Phase index. Pipelines in a phase run in parallel; phases run sequentially on the same
+    /// devices.
     pub phase: u32,
-    /// Seconds that its planner expects.
+    /// Planner's time estimate in seconds.
     pub estimated_s: f64,
 }
 
 impl SchemedPipeline {
-    /// The devices of a stage.
+    /// Device range of a stage.
     pub fn devices_of(&self, stage: u32) -> std::ops::Range<u32> {
         let first = self.first_device + stage * self.stage_stride;
         first..first + self.scheme.stage_devices()
     }
 
-    fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         let each = self.scheme.stage_devices();
         Place { pipeline: self.scheme.pipeline, data: self.stage_stride / each, replica: self.first_device / each }
     }
 }
 
-/// Over what the optimizer's state is cut.
+/// Sharding of the optimizer state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptimizerSharding {
-    /// Over the replicas of equal pipelines, as the settings say (Megatron-LM).
+    /// Over the replicas of equal pipelines, by the settings (Megatron-LM).
     Replicas,
-    /// Evenly over all devices, whatever the pipelines are; parameters are pulled and gradients pushed (Hydraulis).
+    /// Evenly across all devices, independent of the pipelines. Parameters are pulled and gradients
+    /// pushed (Hydraulis).
     AllDevices,
 }
 
-/// The pipelines of an iteration.
+/// Pipelines of an iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Strategy {
-    /// In the order of their ranks; phase by phase.
+    /// Ordered by phase and rank.
     pub pipelines: Vec<SchemedPipeline>,
-    /// Over what the optimizer's state is cut.
+    /// Optimizer sharding.
     pub optimizer: OptimizerSharding,
-    /// Seconds that its planner expects until the last pipeline is done, switches between phases not counted.
+    /// Planner's estimate in seconds until the last pipeline is done, excluding switches between
+    /// phases.
     pub estimated_s: f64,
 }
 
 impl Strategy {
-    /// Ranks of all pipelines.
+    /// Ranks in all pipelines.
     pub fn ranks(&self) -> usize {
         self.pipelines.iter().map(|pipeline| pipeline.scheme.pipeline as usize).sum()
     }
 
-    /// Phases that follow each other.
+    /// Number of sequential phases.
     pub fn phases(&self) -> u32 {
         self.pipelines.iter().map(|pipeline| pipeline.phase + 1).max().unwrap_or(0)
     }
 
-    /// Every pipeline with its ranks and its microbatches.
-    pub(super) fn spans(
+    /// Returns pipelines, their rank ranges and their microbatch ranges.
+    pub(crate) fn spans(
         &self,
     ) -> impl Iterator<Item = (&SchemedPipeline, std::ops::Range<usize>, std::ops::Range<usize>)> {
         let (mut rank, mut microbatch) = (0, 0);
@@ -128,7 +110,8 @@ impl Strategy {
         })
     }
 
-    /// In the paper's notation: schemes from the largest number of devices, with how often each is there.
+    /// Formats schemes and pipelines per scheme in the paper's notation, in descending device
+    /// order.
     pub fn label(&self) -> String {
         let of_phase = |phase: u32| {
             let mut counted: Vec<(Scheme, u32)> = Vec::new();
@@ -144,164 +127,4 @@ impl Strategy {
         let phases: Vec<String> = (0..self.phases()).map(of_phase).collect();
         phases.join(" then ")
     }
-}
-
-/// 1F1B on every pipeline.
-pub(super) fn schedule(strategy: &Strategy) -> Schedule {
-    let mut orders = Vec::with_capacity(strategy.ranks());
-    let mut total = 0;
-    for (_, ranks, own) in strategy.spans() {
-        for order in one_f_one_b(ranks.len(), own.len()).orders {
-            let shifted = |action: Action| Action {
-                stage: action.stage + ranks.start as u32,
-                microbatch: action.microbatch + own.start as u32,
-                ..action
-            };
-            orders.push(order.into_iter().map(shifted).collect());
-        }
-        total = own.end;
-    }
-    Schedule { stages: orders.len(), microbatches: total, orders }
-}
-
-/// The costs of all ranks of all pipelines.
-pub(super) fn costs(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    batch: &PackedBatch,
-    plan: &ReplicaPlan,
-    strategy: &Strategy,
-) -> PipelineCosts {
-    let loads = loads(scenario, batch, &plan.microbatches);
-    let devices = scenario.cluster.devices();
-    let mut merged = PipelineCosts { overlapped_ppm: crate::cost::pipeline::NO_GAIN_PPM, ..PipelineCosts::default() };
-    let mut paths = Vec::with_capacity(loads.len());
-    let mut parameters = 0.0_f64;
-    for (pipeline, ranks, own) in strategy.spans() {
-        let (costs, whole) = pipeline_costs(pricing, pipeline, &loads[own.clone()], strategy.optimizer, devices);
-        parameters = parameters.max(whole);
-        append(&mut merged, costs);
-        paths.extend(own.map(|_| Path { stages: ranks.clone(), inputs: Vec::new() }));
-    }
-    let ranks = strategy.ranks();
-    merged.flows = Flows::new(ranks, (0..ranks as u32).collect(), &paths).expect("every stage is a rank of its own");
-    if strategy.optimizer == OptimizerSharding::AllDevices {
-        let tokens: Vec<f64> = loads.iter().map(|load| f64::from(load.shape.tokens)).collect();
-        Traffic::of(scenario, strategy, parameters, &tokens).expose(strategy, &mut merged);
-    }
-    merged
-}
-
-/// The costs of one pipeline by itself, and the parameters of the model.
-pub(super) fn pipeline_costs(
-    pricing: &Pricing<'_>,
-    pipeline: &SchemedPipeline,
-    loads: &[MicrobatchLoad],
-    optimizer: OptimizerSharding,
-    devices: u32,
-) -> (PipelineCosts, f64) {
-    let (scheme, place) = (pipeline.scheme, pipeline.place());
-    let replicas = place.data * scheme.context;
-    let table = pricing
-        .table_shared_by(scheme.tensor, scheme.context, replicas, loads)
-        .expect("the planner asked for prices of these degrees before");
-    let all: Vec<usize> = (0..loads.len()).collect();
-    let mut costs = table.pipeline(&pipeline.partition, place, &all);
-    if optimizer == OptimizerSharding::Replicas {
-        return (costs, 0.0);
-    }
-    let shares = table.disaggregated(&pipeline.partition, place, devices);
-    costs.static_memory = shares.state.iter().map(|state| state.total()).collect();
-    costs.state = shares.state;
-    costs.optimizer = shares.optimizer;
-    costs.sync.fill(Nanos::ZERO);
-    (costs, shares.parameters)
-}
-
-/// Cells are numbered microbatch by microbatch, so the columns of pipelines follow each other.
-fn append(to: &mut PipelineCosts, from: PipelineCosts) {
-    to.forward.extend(from.forward);
-    to.input_grad.extend(from.input_grad);
-    to.weight_grad.extend(from.weight_grad);
-    to.send_forward.extend(from.send_forward);
-    to.send_backward.extend(from.send_backward);
-    to.activation.extend(from.activation);
-    to.transient.extend(from.transient);
-    to.exposed_forward.extend(from.exposed_forward);
-    to.exposed_backward.extend(from.exposed_backward);
-    to.recomputed.extend(from.recomputed);
-    to.communication.extend(from.communication);
-    to.static_memory.extend(from.static_memory);
-    to.state.extend(from.state);
-    to.sync.extend(from.sync);
-    to.optimizer.extend(from.optimizer);
-    to.shapes.extend(from.shapes);
-}
-
-/// Puts off every phase until the one before it is done and its parameters have moved. Before, all begin at zero.
-pub(super) fn stagger(strategy: &Strategy, costs: &PipelineCosts, execution: &mut Execution) {
-    let mut begin = Nanos::ZERO;
-    for phase in 0..strategy.phases() {
-        let mut end = begin;
-        let mut switch = Nanos::ZERO;
-        for (_, ranks, _) in strategy.spans().filter(|(pipeline, ..)| pipeline.phase == phase) {
-            for rank in ranks {
-                let columns = [&mut execution.start, &mut execution.end, &mut execution.send_start];
-                for column in columns {
-                    for time in &mut column[rank] {
-                        *time += begin;
-                    }
-                }
-                end = end.max(execution.rank_end(rank));
-                switch = switch.max(costs.sync[rank]);
-            }
-        }
-        begin = end + switch;
-    }
-}
-
-/// What no order of these microbatches on these pipelines can beat: every phase takes as long as the slowest of its pipelines at least, then its
-/// parameters move; exchange and step of a rank begin when the work of all that it waits for can be done.
-pub(super) fn lower_bound(strategy: &Strategy, costs: &PipelineCosts) -> Nanos {
-    let work = work_bounds(costs);
-    let (mut begin, mut bound) = (Nanos::ZERO, Nanos::ZERO);
-    for phase in 0..strategy.phases() {
-        let rows: Vec<(usize, usize)> = strategy
-            .spans()
-            .filter(|(pipeline, ..)| pipeline.phase == phase)
-            .flat_map(|(_, ranks, _)| ranks.enumerate())
-            .collect();
-        let all = rows.iter().map(|&(_, rank)| work[rank]).max().unwrap_or(Nanos::ZERO);
-        for &(stage, rank) in &rows {
-            let done = match strategy.optimizer {
-                OptimizerSharding::AllDevices => all,
-                OptimizerSharding::Replicas => {
-                    let joined = rows.iter().filter(|row| row.0 == stage).map(|row| work[row.1]);
-                    joined.max().unwrap_or(Nanos::ZERO)
-                }
-            };
-            bound = bound.max(begin + done + costs.sync[rank] + costs.optimizer[rank]);
-        }
-        begin += all + rows.iter().map(|&(_, rank)| costs.sync[rank]).max().unwrap_or(Nanos::ZERO);
-    }
-    bound
-}
-
-/// When each rank may begin what stands behind its last backward: with the optimizer cut over all devices, or with a phase to come,
-/// when all pipelines of its phase are done; otherwise when all ranks with its layers are.
-pub(super) fn step_end(strategy: &Strategy, execution: &Execution) -> StepEnd {
-    let rows: Vec<(u32, usize, usize)> = strategy
-        .spans()
-        .flat_map(|(pipeline, ranks, _)| {
-            let first = ranks.start;
-            ranks.map(move |rank| (pipeline.phase, rank - first, rank))
-        })
-        .collect();
-    let joined = |(phase, stage, _): (u32, usize, usize)| {
-        let waits = move |other: &&(u32, usize, usize)| {
-            other.0 == phase && (strategy.optimizer == OptimizerSharding::AllDevices || other.1 == stage)
-        };
-        rows.iter().filter(waits).map(|other| execution.rank_end(other.2)).max().unwrap_or(Nanos::ZERO)
-    };
-    StepEnd { sync_start: rows.iter().map(|&row| joined(row)).collect(), joined: true }
 }

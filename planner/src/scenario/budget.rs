@@ -1,6 +1,7 @@
-//! How many spans one scenario may ask for, all iterations and planners together, so that an answer fits into memory.
+//! Limits the spans in a scenario, for all iterations and planners together, so that a result fits
+//! into memory.
 //!
-//! A span here is one forward, backward, input gradient or weight gradient of one stage and one microbatch.
+//! A span is a forward, backward, input gradient or weight gradient for a stage and a microbatch.
 
 mod memory;
 
@@ -10,37 +11,38 @@ pub use memory::{memory_error, plan_bytes, search_bytes};
 use super::{PlannerKind, Scenario};
 use crate::workload::Packing;
 
-/// Spans of the timelines that an answer keeps: of every planner and iteration those of one replica.
+/// Maximum spans in stored timelines. A result stores the timeline for a single replica per planner
+/// and iteration.
 pub(crate) const MOST_SPANS: u64 = 20_000_000;
-/// Spans that are simulated for an answer, those of all replicas. Their orders stay in memory while a plan is judged.
+/// Maximum simulated spans for all replicas. The orders remain in memory during plan evaluation.
 pub(crate) const MOST_SIMULATED: u64 = 60_000_000;
-/// Bytes of one span in a timeline: itself and the send behind it, 37 bytes each, and its part of the memory chart, which has up to
-/// three points of 16 bytes for a forward and its backward.
+/// Timeline bytes per span: 37 for the span, 37 for its send, and the memory chart, which has up to
+/// three points (16 bytes each) per forward and backward.
 const BYTES_PER_SPAN: u64 = 2 * 37 + 24;
-/// Most sequences of a microbatch when the scenario leaves it open.
+/// Maximum sequences per microbatch if the scenario does not fix it.
 pub(crate) const LARGEST_MICROBATCH: u32 = 64;
 
-/// Spans of all planners.
+/// Stored and simulated spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Spans {
-    /// Of the timelines that are kept.
+    /// Spans in stored timelines.
     pub kept: u64,
-    /// Of all replicas.
+    /// Spans in all replicas.
     pub simulated: u64,
 }
 
 impl Spans {
-    /// The sum.
+    /// Adds stored and simulated spans.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self { kept: self.kept.saturating_add(other.kept), simulated: self.simulated.saturating_add(other.simulated) }
     }
 
-    /// As many times over.
+    /// Multiplies stored and simulated spans by a factor.
     pub(crate) const fn times(self, count: u64) -> Self {
         Self { kept: self.kept.saturating_mul(count), simulated: self.simulated.saturating_mul(count) }
     }
 
-    /// Why they are too many, if they are.
+    /// Returns an error message if a limit is exceeded.
     pub(crate) fn excess(self) -> Option<String> {
         if self.kept > MOST_SPANS {
             let (spans, gigabytes) = (millions(self.kept), gigabytes(self.kept));
@@ -51,14 +53,14 @@ impl Spans {
         })
     }
 
-    /// How many of these fit.
+    /// Returns the maximum factor by which these spans still fit into the limits.
     fn fitting(self) -> u64 {
         let kept = MOST_SPANS.checked_div(self.kept).unwrap_or(u64::MAX);
         kept.min(MOST_SIMULATED.checked_div(self.simulated).unwrap_or(u64::MAX))
     }
 }
 
-/// Spans of one layout in one iteration.
+/// Spans per iteration for a layout.
 pub(crate) fn of_layout(kind: PlannerKind, stages: u32, microbatches: u32, data: u32) -> Spans {
     let directions = if kind.schedule().is_some_and(crate::schedule::ScheduleKind::splits_backward) { 3 } else { 2 };
     let each = u64::from(stages).saturating_mul(directions);
@@ -68,8 +70,9 @@ pub(crate) fn of_layout(kind: PlannerKind, stages: u32, microbatches: u32, data:
     }
 }
 
-/// Why a scenario asks for too much, if it does. What it leaves open counts with its least, so that no scenario is refused that some
-/// layout could answer; the search and the judge hold the same limits against what they choose.
+/// Returns an error message if the scenario exceeds the limits. Free degrees contribute their
+/// minimum, so that no feasible scenario is rejected; the search and the evaluation check the same
+/// limits for the selected layouts.
 pub(crate) fn excess(scenario: &Scenario) -> Option<String> {
     let iteration = least_of_iteration(scenario);
     let excess = iteration.times(u64::from(scenario.iterations)).excess()?;
@@ -80,12 +83,13 @@ pub(crate) fn excess(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// The fewest spans of all planners in one iteration.
+/// Minimum spans per iteration for all planners.
 fn least_of_iteration(scenario: &Scenario) -> Spans {
     scenario.planners.iter().map(|&kind| of_iteration(scenario, kind)).fold(Spans::default(), Spans::and)
 }
 
-/// The fewest spans of a planner in one iteration; none for planners that do not fill the layout of the scenario.
+/// Minimum spans per iteration for a planner. Zero for planners that do not use the scenario's
+/// layout.
 fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
     let (request, model) = (scenario.layout, &scenario.model);
     let by_module = kind.cuts_by_module();
@@ -96,7 +100,7 @@ fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
     }
     let (tensor, pipeline) = (request.tensor.unwrap_or(1).max(1), request.pipeline.unwrap_or(1).max(1));
     let devices = scenario.cluster.nodes.saturating_mul(scenario.cluster.devices_per_node);
-    // Open degrees leave this many replicas at most.
+    // Maximum replicas if degrees are free.
     let degrees = tensor.saturating_mul(pipeline).saturating_mul(scenario.training.context_parallel.max(1));
     let data = (devices / degrees).max(1);
     let chunks = match kind.schedule() {
@@ -111,7 +115,7 @@ fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
     of_layout(kind, stages, sequences.div_ceil(microbatch), data)
 }
 
-/// The fewest sequences of a global batch.
+/// Minimum sequences per global batch.
 fn fewest_sequences(scenario: &Scenario) -> u32 {
     let workload = &scenario.workload;
     match workload.packing {
@@ -123,7 +127,7 @@ fn fewest_sequences(scenario: &Scenario) -> u32 {
     }
 }
 
-/// A number of spans in words, with a decimal where it is small enough to matter.
+/// Formats spans in millions, adding a decimal for small values.
 fn millions(spans: u64) -> String {
     let tenths = spans / 100_000 + u64::from(spans % 100_000 >= 50_000);
     match (tenths / 10, tenths % 10) {

@@ -1,4 +1,4 @@
-//! The canonical form of a scenario and the identifier made of it.
+//! Canonical form and identifier of a scenario.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,18 @@ use sha2::{Digest, Sha256};
 
 use super::Scenario;
 
-/// Separates scenario identifiers from hashes of the same bytes made for other purposes.
+/// Domain separation for the hash.
 const DOMAIN: &[u8] = b"planscope scenario\0";
 
-/// Identifier of a scenario: SHA-256 over its canonical form, in lower-case base32 without padding.
+/// Scenario identifier: SHA-256 of the canonical form, in lower-case base32 without padding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScenarioId(String);
 
 impl ScenarioId {
-    /// Characters of an identifier: 256 bits, five to a character.
+    /// Identifier length in characters: 256 bits, five bits per character.
     pub const LENGTH: usize = 52;
 
-    /// The identifier as text.
+    /// Returns the identifier as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -45,15 +45,15 @@ impl FromStr for ScenarioId {
 pub struct NotAnIdentifier;
 
 impl Scenario {
-    /// The canonical form: JSON without the title, keys sorted, no white space. Two scenarios that ask the same
-    /// question have the same canonical form, whatever order or defaults they were written with.
+    /// Returns the canonical form: JSON without title, sorted keys, no white space. Equivalent
+    /// scenarios have the same canonical form, independent of key order and explicit defaults.
     pub fn canonical(&self) -> String {
         let untitled = Self { title: None, ..self.clone() };
-        // A JSON value keeps its keys in a sorted map, which sorts them at every depth.
+        // `serde_json::Value` stores object keys in a sorted map.
         serde_json::to_value(&untitled).expect("a scenario has only text keys").to_string()
     }
 
-    /// The identifier, by content.
+    /// Returns the content-based identifier.
     pub fn id(&self) -> ScenarioId {
         let digest = Sha256::new().chain_update(DOMAIN).chain_update(self.canonical()).finalize();
         ScenarioId(data_encoding::BASE32_NOPAD.encode(&digest).to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Scenario JSON, presets filled in.
+//! Parses scenario JSON and expands presets.
 
 mod unreadable;
 
@@ -7,11 +7,13 @@ use serde_json::Value;
 use super::{FieldError, SCHEMA, Scenario};
 use crate::{cluster, model};
 
-/// Reads a scenario. `{"preset": "llama-2-7b"}` under `model` or `cluster` is replaced by the preset, with the
-/// fields beside it in place of the preset's own. `"frozen": [names]` beside a model's preset freezes these modules.
+/// Parses a scenario. The function replaces `{"preset": "llama-2-7b"}` in `model` or `cluster` by
+/// the preset; additional fields override the preset's fields. `"frozen": [names]` next to a model
+/// preset freezes these modules.
 ///
-/// Errors name the first wrong field by JSON pointer; [`super::ValidScenario::new`] then names all that are
-/// well-formed but wrong.
+/// # Errors
+/// Returns the JSON pointer to the malformed field. [`super::ValidScenario::new`] reports all
+/// well-formed fields that have invalid values.
 pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
     let mut value: Value =
         serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
@@ -62,7 +64,7 @@ fn to_value<T: serde::Serialize>(preset: T) -> Value {
     serde_json::to_value(preset).expect("presets have only text keys")
 }
 
-/// Replaces `{"preset": id, ...overrides}` by the preset with the overrides laid over it.
+/// Replaces `{"preset": id, ...overrides}` by the preset, then applies the overrides.
 fn fill(
     field: &mut Value,
     at: &str,
@@ -81,7 +83,7 @@ fn fill(
     *field = preset;
 }
 
-/// Replaces `"frozen": [name, ...]` beside a preset by the switch of these modules.
+/// Applies `"frozen": [name, ...]` to the modules in a preset.
 fn freeze(model: &mut Value, frozen: &Value, errors: &mut Vec<FieldError>) {
     let mut modules: Vec<&mut serde_json::Map<String, Value>> = model
         .get_mut("modules")
@@ -114,7 +116,7 @@ fn lay_over(base: &mut Value, over: Value) {
     }
 }
 
-/// The JSON pointer (RFC 6901) of a serde path.
+/// Converts a serde path to a JSON pointer (RFC 6901).
 pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let mut pointer = String::new();

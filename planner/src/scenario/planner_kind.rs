@@ -1,4 +1,4 @@
-//! The planners by name.
+//! Planner names and properties.
 
 mod question;
 
@@ -11,102 +11,106 @@ use crate::schedule::ScheduleKind;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlannerKind {
-    /// Best static layout under the GPipe schedule.
+    /// Best static layout for GPipe.
     Gpipe,
-    /// Best static layout under the 1F1B schedule.
+    /// Best static layout for 1F1B.
     #[serde(rename = "1f1b")]
     OneFOneB,
-    /// The same with stages of equal parameters instead of equal time, as a model is cut that nobody has profiled.
+    /// 1F1B, stages balanced by parameters instead of time, as for an unprofiled model.
     #[serde(rename = "1f1b_parameters")]
     OneFOneBParameters,
-    /// Best static layout under the interleaved schedule (VPP).
+    /// Best static layout for interleaved 1F1B (VPP).
     Interleaved,
-    /// The same with chunks of equal parameters instead of equal time, as a model is cut that nobody has
-    /// profiled.
+    /// Interleaved 1F1B, chunks balanced by parameters instead of time, as for an unprofiled model.
     InterleavedParameters,
-    /// Best static layout under the looped breadth-first schedule.
+    /// Best static layout for the looped breadth-first schedule.
     LoopedBfs,
-    /// Best static layout under the interleaved zero-bubble schedule.
+    /// Best static layout for the interleaved zero-bubble schedule.
     InterleavedZeroBubble,
-    /// Best static layout under ZB-H1, whose order is made for each batch's times within the memory of 1F1B.
+    /// Best static layout for ZB-H1. The order is computed per batch, limited to 1F1B memory.
     ZbH1,
-    /// The same with twice the memory of 1F1B.
+    /// ZB-H2, with twice the memory of 1F1B.
     ZbH2,
-    /// Best static layout under ZBV, two chunks in a V.
+    /// Best static layout for ZBV, two chunks in V shape.
     Zbv,
-    /// The same with half the memory of 1F1B.
+    /// V-Half, with half the memory of 1F1B.
     VHalf,
-    /// The same with a third of the memory of 1F1B.
+    /// V-Min, with a third of the memory of 1F1B.
     VMin,
-    /// Static plan from one representative batch: uneven split by time, recomputation only where memory asks
-    /// for it, 1F1B (after nnScaler; Lin et al., 2024).
+    /// Static plan from a representative batch: uneven stages balanced by time, recomputation only
+    /// if memory requires it, 1F1B (after nnScaler; Lin et al., 2024).
     #[serde(rename = "nnscaler")]
     NnScaler,
-    /// All encoder forwards, then the backbone's pipeline, then all encoder backwards (coarse-grained bubble
-    /// scheduling of Optimus; Feng et al., 2024).
+    /// All encoder forwards, then the backbone pipeline, then all encoder backwards (coarse-grained
+    /// bubble scheduling in Optimus; Feng et al., 2024).
     Optimus,
-    /// Wait-free cyclic schedule, ordered anew for every global batch.
+    /// Wait-free cyclic schedule, reordered per global batch.
     WaitFreeCyclic,
-    /// PipeWeaver's partition and sub-microbatches in the order that equal stage times would give.
+    /// PipeWeaver partitioning and sub-microbatches, in the order for equal stage times.
     #[serde(rename = "pipeweaver_partition")]
     PipeWeaverPartition,
-    /// The same, interleaved by the dual queue for the batch at hand, microbatches in the order of the data
-    /// loader.
+    /// Adds dual-queue interleaving per batch, microbatches in data-loader order.
     #[serde(rename = "pipeweaver_interleaving")]
     PipeWeaverInterleaving,
-    /// The same, with the ranking of segment groups searched.
+    /// Adds the search for segment group rankings.
     #[serde(rename = "pipeweaver_ranking")]
     PipeWeaverRanking,
-    /// PipeWeaver whole: partitioner, interleaving, ranking and layer tuning.
+    /// Full PipeWeaver: partitioner, interleaving, ranking and layer tuning.
     #[serde(rename = "pipeweaver")]
     PipeWeaver,
-    /// One context-parallel degree for all sequences, the best of an exhaustive search (Megatron-LM's ring).
+    /// A static context-parallel degree for all sequences, from exhaustive search (Megatron-LM ring
+    /// attention).
     #[serde(rename = "static_cp")]
     StaticContext,
-    /// One degree that divides the heads, tokens traded for heads (DeepSpeed-Ulysses; Jacobs et al., 2023).
+    /// A static degree that divides the heads, all-to-all from tokens to heads (DeepSpeed-Ulysses;
+    /// Jacobs et al., 2023).
     Ulysses,
-    /// The degree of a sequence is the next power of two of its length over what a rank holds (Megatron-LM's hybrid
-    /// context parallelism).
+    /// Degree per sequence: sequence length divided by the tokens per rank, rounded up to a power
+    /// of two (Megatron-LM hybrid context parallelism).
     #[serde(rename = "balanced_cp")]
     BalancedContext,
-    /// Groups of any sequences whose degrees are powers of two (after FlexSP; Wang et al., 2025).
+    /// Sequence groups at power-of-two degrees (after FlexSP; Wang et al., 2025).
     #[serde(rename = "power_of_two_cp")]
     PowerOfTwoContext,
-    /// Groups of any degree for every microbatch anew (DHP).
+    /// Groups at arbitrary degrees, replanned per microbatch (DHP).
     Dhp,
-    /// Best homogeneous <TP,PP,CP> for the whole run, sequences packed to the context length (Megatron-LM).
+    /// Best homogeneous `<TP,PP,CP>` for the run, sequences packed to the context length
+    /// (Megatron-LM).
     StaticStrategy,
-    /// DeepSpeed-Ulysses with all model states sharded over all devices (ZeRO 3) and no tensor parallelism.
+    /// DeepSpeed-Ulysses and ZeRO 3 over all devices, no tensor parallelism.
     #[serde(rename = "deepspeed")]
     DeepSpeed,
-    /// Homogeneous strategies one after the other in every iteration, each for sequences of some lengths (HotSPa; Ge et al.,
-    /// 2024).
+    /// Several homogeneous strategies per iteration, executed sequentially, each for a
+    /// sequence-length range (HotSPa; Ge et al., 2024).
     #[serde(rename = "hotspa")]
     HotSpa,
-    /// Hydraulis with one homogeneous strategy and packing to the context length: step (a) of its ablation.
+    /// Hydraulis using a single homogeneous strategy and packing to the context length: step (a) in
+    /// the paper's ablation.
     HydraulisBase,
-    /// The same with packing by Eq. 1: step (b).
+    /// Adds packing by Hydraulis Eq. 1: step (b).
     HydraulisPacking,
-    /// The same with one heterogeneous strategy for all batches: step (c).
+    /// Uses a single heterogeneous strategy for all batches: step (c).
     HydraulisStatic,
-    /// Pipelines of different schemes, chosen for every batch anew (Hydraulis).
+    /// Heterogeneous pipelines, selected per batch (Hydraulis).
     Hydraulis,
-    /// One layout for all modules with its context-parallel degree, encoders beside the backbone's pipeline on the same ranks.
+    /// A common layout and context-parallel degree for all modules. Encoders share ranks with the
+    /// backbone pipeline.
     Homogeneous,
-    /// A layout for each module on shared devices (heterogeneous parallelism, colocated; arXiv 2605.27678).
+    /// A layout per module on shared devices (heterogeneous parallelism, colocated; arXiv
+    /// 2605.27678).
     HeterogeneousColocated,
-    /// A layout for each module on devices of its own (heterogeneous parallelism, non-colocated).
+    /// A layout per module on separate devices (heterogeneous parallelism, non-colocated).
     #[serde(rename = "heterogeneous_non_colocated")]
     HeterogeneousApart,
-    /// Encoder and backbone on devices of their own, laid out for the data; microbatches in data-loader order (DFLOP without
-    /// its online scheduler).
+    /// Encoder and backbone on separate devices, layouts optimized for the data, microbatches in
+    /// data-loader order (DFLOP without its online scheduler).
     DflopLayout,
-    /// DFLOP whole: the same layouts, and every batch balanced anew.
+    /// Full DFLOP: the same layouts, plus online balancing per batch.
     Dflop,
 }
 
 impl PlannerKind {
-    /// Every planner, in the order in which pickers list them.
+    /// All planners, in display order.
     pub const ALL: [Self; 36] = [
         Self::Gpipe,
         Self::OneFOneB,
@@ -146,7 +150,7 @@ impl PlannerKind {
         Self::Dflop,
     ];
 
-    /// Stable identifier, as in JSON and URLs.
+    /// Returns the stable identifier used in JSON and URLs.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Gpipe => "gpipe",
@@ -188,12 +192,12 @@ impl PlannerKind {
         }
     }
 
-    /// The planner of that identifier.
+    /// Returns the planner that has the given identifier.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.id() == id)
     }
 
-    /// Name shown to people.
+    /// Returns the display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Gpipe => "GPipe, static",
@@ -235,7 +239,7 @@ impl PlannerKind {
         }
     }
 
-    /// The same in two or three words, for captions and legends.
+    /// Returns a short display name for captions and legends.
     pub const fn short(self) -> &'static str {
         match self {
             Self::Gpipe => "GPipe",
@@ -277,12 +281,12 @@ impl PlannerKind {
         }
     }
 
-    /// Whether it searches rankings, for as long as [`super::SearchSettings::rollouts`] says.
+    /// Returns whether the planner searches rankings, using [`super::SearchSettings::rollouts`].
     pub const fn searches_rankings(self) -> bool {
         matches!(self, Self::PipeWeaverRanking | Self::PipeWeaver)
     }
 
-    /// Whether its pipelines have schemes of their own.
+    /// Returns whether pipelines can have different parallel schemes.
     pub const fn has_strategies(self) -> bool {
         matches!(
             self,
@@ -295,7 +299,7 @@ impl PlannerKind {
         )
     }
 
-    /// Whether its ranks are whole replicas of the model that share sequences in groups.
+    /// Returns whether each rank is a model replica and ranks form groups that share sequences.
     pub const fn works_in_groups(self) -> bool {
         matches!(
             self,
@@ -308,12 +312,13 @@ impl PlannerKind {
         )
     }
 
-    /// Whether it searches layouts with context-parallel degrees, of all modules or of each.
+    /// Returns whether the planner searches layouts including context-parallel degrees, globally or
+    /// per module.
     pub const fn lays_out_modules(self) -> bool {
         matches!(self, Self::Homogeneous | Self::HeterogeneousColocated | Self::HeterogeneousApart)
     }
 
-    /// The schedule of a planner that fills a layout with one, if it does.
+    /// Returns the schedule kind of a planner that uses a fixed schedule on a layout.
     pub const fn schedule(self) -> Option<ScheduleKind> {
         match self {
             Self::Gpipe => Some(ScheduleKind::Gpipe),
@@ -330,7 +335,7 @@ impl PlannerKind {
         }
     }
 
-    /// Whether it cuts the model module by module, so that it has something to do only where there are several.
+    /// Returns whether the planner partitions by module and therefore requires several modules.
     pub const fn cuts_by_module(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Which scenarios planners accept: every wrong field is named, with what would be right.
+//! Validates scenarios. Errors name all invalid fields plus the allowed values.
 
 mod distribution;
 mod fields;
@@ -14,35 +14,35 @@ use serde_json::Value;
 use super::{Scenario, ScenarioId};
 use crate::workload::Dataset;
 
-/// A wrong field.
+/// Validation error for a field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{detail}", place(pointer))]
 pub struct FieldError {
     /// JSON pointer into the scenario, for example "/cluster/nodes".
     pub pointer: String,
-    /// What is wrong, and what would be right.
+    /// Error description and allowed values.
     pub detail: String,
 }
 
-/// Where it is, for the beginning of a sentence; nothing of the document as a whole.
+/// Returns the location as a sentence prefix, empty for the document root.
 fn place(pointer: &str) -> String {
     if pointer.is_empty() { String::new() } else { format!("{pointer}: ") }
 }
 
 impl FieldError {
-    /// A wrong field at `pointer`.
+    /// Creates an error for the field at `pointer`.
     pub fn new(pointer: &str, detail: String) -> Self {
         Self { pointer: pointer.to_owned(), detail }
     }
 }
 
-/// Finds datasets by content address.
+/// Dataset lookup by content address.
 pub trait Datasets {
-    /// The dataset of that identifier, if it is at hand.
+    /// Returns the dataset that has the identifier, if available.
     fn dataset(&self, id: &str) -> Option<Arc<Dataset>>;
 }
 
-/// No datasets at all: scenarios must carry their distributions themselves.
+/// Provides no datasets: scenarios must contain the distributions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDatasets;
 
@@ -52,7 +52,7 @@ impl Datasets for NoDatasets {
     }
 }
 
-/// A scenario that planners accept, with the datasets it names.
+/// A validated scenario, including the datasets that it references.
 #[derive(Debug, Clone)]
 pub struct ValidScenario {
     scenario: Scenario,
@@ -61,7 +61,7 @@ pub struct ValidScenario {
 }
 
 impl ValidScenario {
-    /// Checks every field and finds the datasets; names all wrong fields at once.
+    /// Validates all fields and resolves the datasets. Returns all invalid fields.
     pub fn new(scenario: Scenario, datasets: &dyn Datasets) -> Result<Self, Vec<FieldError>> {
         let mut errors = Vec::new();
         fields::check(&scenario, &mut errors);
@@ -70,44 +70,44 @@ impl ValidScenario {
         if errors.is_empty() { Ok(Self { id: scenario.id(), scenario, datasets: found }) } else { Err(errors) }
     }
 
-    /// [`Scenario::sketch`] of it.
+    /// Returns the validated [`Scenario::sketch`].
     pub fn sketch(&self) -> Option<Self> {
-        // What the searches are told has no rule that taking them away could break.
+        // The sketch changes only search settings, which other validation rules do not use.
         self.scenario.sketch().and_then(|sketch| Self::new(sketch, self).ok())
     }
 
-    /// The scenario.
+    /// Returns the scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Its identifier.
+    /// Returns the scenario identifier.
     pub fn id(&self) -> &ScenarioId {
         &self.id
     }
 
-    /// The datasets that the scenario names.
+    /// Returns the datasets referenced by the scenario.
     pub fn datasets(&self) -> impl Iterator<Item = &Dataset> {
         self.datasets.iter().map(|(_, dataset)| dataset.as_ref())
     }
 
-    /// A dataset that the scenario names.
+    /// Returns a dataset referenced by the scenario.
     pub fn dataset(&self, id: &str) -> Option<&Dataset> {
         self.datasets.iter().find(|(name, _)| name == id).map(|(_, dataset)| dataset.as_ref())
     }
 }
 
-/// The datasets of a scenario, for another one that differs in other fields.
+/// Provides the datasets for another scenario that differs in other fields.
 impl Datasets for ValidScenario {
     fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
         self.datasets.iter().find(|(name, _)| name == id).map(|(_, dataset)| Arc::clone(dataset))
     }
 }
 
-/// Stands between a value and its range in the detail of an error.
+/// Separates a value from its range in error details.
 const OUT_OF_RANGE: &str = " is out of range: ";
 
-/// Collects errors of fields, one of each: the first says what has to change before any other can be right.
+/// Collects at most one error per field, because later checks depend on earlier checks.
 struct Ranges<'a>(&'a mut Vec<FieldError>);
 
 impl Ranges<'_> {
@@ -129,7 +129,7 @@ impl Ranges<'_> {
         }
     }
 
-    /// Whether a field at or below `prefix` is wrong.
+    /// Returns whether a field at or below `prefix` is invalid.
     fn any_under(&self, prefix: &str) -> bool {
         let is_under =
             |pointer: &str| pointer.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -137,8 +137,8 @@ impl Ranges<'_> {
     }
 }
 
-/// The range of a number field of a document, for example "1 to 4096"; `None` if it has none. It is what the checks answer to
-/// values that no range contains.
+/// Returns the valid range for a numeric field, for example "1 to 4096", or `None`. Derived by
+/// validating values outside any range.
 pub(super) fn range(document: &Value, pointer: &str) -> Option<String> {
     let probes = [Value::from(u32::MAX), Value::from(1e300), Value::from(0)];
     probes.into_iter().find_map(|probe| {

@@ -1,37 +1,38 @@
-//! What the literature says of each schedule: bubble and memory with equal times.
+//! Published formulas for bubble and memory of the schedules, for equal stage times.
 
 use super::{ScheduleKind, Shape};
 use crate::units::Nanos;
 
-/// What the literature says of a kind of schedule, for people. F, I, W and B = I + W are times of one stage, F&B that of an
-/// overlapped pair; a stage is one of the v chunks of a rank. The bubble is the longest time from the first to the last
-/// action of a rank, less the work of the rank that has the least (of overlapped pairs some have more); memory is in
-/// activations of one stage on the fullest rank.
+/// Published formulas of a schedule kind, as display text. F, I, W and B = I + W are times of a
+/// stage, which is one of v chunks per rank. F&B is the time of an overlapped pair. The bubble is
+/// the maximum span of a rank (from the start of the first to the end of the last action), minus
+/// the minimum work of any rank (with overlapped pairs, the work differs). Memory is the maximum
+/// number of stage activations on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClosedForm {
-    /// Formula of the bubble.
+    /// Bubble formula.
     pub bubble: &'static str,
-    /// Formula of the memory.
+    /// Memory formula.
     pub memory: &'static str,
-    /// When both hold.
+    /// Conditions for both formulas.
     pub conditions: &'static str,
 }
 
-/// Times of a uniform pipeline without communication, as the formulas need them.
+/// Times of a uniform pipeline without communication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StageTimes {
-    /// Forward, F.
+    /// Forward time, F.
     pub forward: Nanos,
-    /// Gradient of the input, I.
+    /// Input gradient time, I.
     pub input_grad: Nanos,
-    /// Gradient of the weights, W.
+    /// Weight gradient time, W.
     pub weight_grad: Nanos,
-    /// A forward and a full backward that run overlapped, F&B.
+    /// Time of an overlapped forward and full backward, F&B.
     pub overlapped: Nanos,
 }
 
 impl ScheduleKind {
-    /// The formulas; the dynamic schedule has none.
+    /// Returns the formulas; `None` for the dynamic schedule.
     pub const fn closed_form(self) -> Option<ClosedForm> {
         let (bubble, memory, conditions) = match self {
             Self::Gpipe => ("(p - 1)(F + B)", "m", "equal times"),
@@ -55,7 +56,7 @@ impl ScheduleKind {
         Some(ClosedForm { bubble, memory, conditions })
     }
 
-    /// The formula's bubble, where its conditions hold.
+    /// Returns the bubble, or `None` if the conditions do not hold.
     pub fn expected_bubble(self, shape: Shape, times: StageTimes) -> Option<Nanos> {
         let StageTimes { forward, input_grad, weight_grad, overlapped } = times;
         let (p, m) = (shape.ranks as u64, shape.microbatches as u64);
@@ -79,7 +80,8 @@ impl ScheduleKind {
         Some(Nanos::new(times.saturating_mul(each)))
     }
 
-    /// The formula's memory, in activations of a stage on the fullest rank, where its conditions hold.
+    /// Returns the maximum number of stage activations on a rank, or `None` if the conditions do
+    /// not hold.
     pub fn expected_peak(self, shape: Shape) -> Option<u64> {
         let (p, m, v) = (shape.ranks as u64, shape.microbatches as u64, shape.chunks as u64);
         match self {
@@ -100,7 +102,7 @@ impl ScheduleKind {
 }
 
 impl Shape {
-    /// Whether microbatches go through the chunks in full groups of as many as there are ranks.
+    /// Returns whether p divides m and groups have p microbatches.
     fn has_whole_groups(self) -> bool {
         self.group.is_none_or(|group| group == self.ranks) && self.microbatches.is_multiple_of(self.ranks)
     }

@@ -1,57 +1,60 @@
-//! Swaps on the critical path: the last few percent of any order.
+//! Tabu search with swaps on the critical path, which improves a given order by a few percent.
 //!
-//! A schedule ends earlier only if something on its longest path changes, and the only changes that can help are at
-//! the ends of *blocks*, actions that a rank runs one after the other without waiting on that path (Grabowski; Nowicki and
-//! Smutnicki, 1996). [`improve`] swaps the first or the last two actions of such blocks, always the swap that ends
-//! first, even where that is later than before; what was swapped may not be swapped back for some steps (tabu search). Where
-//! that leaves nothing, swaps inside blocks lead on: over them every order can be reached (van Laarhoven et al., 1992).
+//! Only changes on the critical path can reduce the makespan. The path consists of *blocks*:
+//! actions that a rank runs consecutively without idle time. Only swaps of two actions at a block
+//! boundary can help (Grabowski; Nowicki and Smutnicki, 1996). [`improve`] always applies the
+//! boundary swap with the minimum makespan, even if the makespan increases. A swap must not be
+//! reverted for some steps (tabu search). If no boundary swap is allowed, it uses swaps inside
+//! blocks, which can reach any order (van Laarhoven et al., 1992).
 //!
-//! No ranking of whole groups can put one microbatch first on one rank and last on another, which is what a few
-//! percent of uneven pipelines need; swaps can.
+//! Unlike a ranking of groups, swaps can move the same microbatch to the front on one rank and to
+//! the back on another. Uneven pipelines require this.
 
 use std::collections::BTreeMap;
 
 use super::{Action, ActionKind, Schedule};
-use crate::compare::lower_bound;
 use crate::cost::PipelineCosts;
+use crate::lower_bound::lower_bound;
 use crate::simulate::{Execution, Simulation, Start, StepEnd, execute};
 use crate::units::{Bytes, Nanos};
 
-/// Steps for which a swap is not undone, at least; one to four more by turns, so that no circle fits.
+/// Minimum number of steps for which a swap must not be reverted. Up to three further steps are
+/// added in turn, to avoid cycles.
 const TENURE: u32 = 6;
-/// Steps without an improvement, for each step allowed, after which the search is over.
+/// The search stops after 1 / `PATIENCE` of the allowed steps without an improvement.
 const PATIENCE: u32 = 4;
 
-/// An order after swaps.
+/// Result of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Improved {
-    /// The best order met; the given one where none was better.
+    /// Best order, or the given order.
     pub schedule: Schedule,
-    /// Its end, synchronisation and optimizer included.
+    /// Iteration time including gradient synchronization and optimizer.
     pub end: Nanos,
-    /// Orders simulated.
+    /// Number of simulated orders.
     pub simulated: u32,
 }
 
-/// How long to go on swapping.
+/// Search limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Most swaps made.
+    /// Maximum number of applied swaps.
     pub steps: u32,
-    /// Most orders simulated; the step at which they are used up is finished.
+    /// Maximum number of simulated orders. The step that reaches the limit is completed.
     pub orders: u32,
 }
 
 impl Effort {
-    /// So many swaps, however many orders that takes.
+    /// Limits only the number of swaps.
     pub const fn steps(steps: u32) -> Self {
         Self { steps, orders: u32::MAX }
     }
 }
 
-/// Improves an order, within `limit` bytes on every rank.
+/// Improves an order within `limit` bytes per rank.
 ///
-/// Deterministic. `None` where the order does not run, or overlaps actions: those are not taken apart.
+/// The search is deterministic. Returns `None` if the order deadlocks, or contains overlapped
+/// actions, which are not supported.
 pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, effort: Effort) -> Option<Improved> {
     if schedule.orders.iter().flatten().any(|action| action.with_next) {
         return None;
@@ -81,12 +84,12 @@ pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, effort:
     Some(search.best)
 }
 
-/// Two neighbours of a rank's order, the earlier by its place.
+/// Swap of the actions at `place` and `place + 1` in a rank's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Swap {
     rank: usize,
     place: usize,
-    /// Neither at the beginning nor at the end of a block.
+    /// True if the swap is not at a block boundary on the critical path.
     is_inside: bool,
 }
 
@@ -95,12 +98,12 @@ struct Search<'a> {
     limit: Bytes,
     simulation: Simulation<'a>,
     best: Improved,
-    /// Until which step an action may not be put before another.
+    /// Tabu list: maps (a, b) to the step up to which a must not move before b.
     forbidden: BTreeMap<(Action, Action), u32>,
 }
 
 impl Search<'_> {
-    /// Takes the swap that ends first; `false` where there is none.
+    /// Applies the swap with the minimum makespan. Returns false if there is none.
     fn step(&mut self, step: u32) -> bool {
         let current = self.current();
         let Ok(execution) = execute(&current, self.costs) else { return false };
@@ -120,7 +123,7 @@ impl Search<'_> {
                 break;
             }
         }
-        // Where everything is forbidden, the best of that leads on.
+        // If all swaps are tabu, use the one with the minimum makespan.
         let Some(((_, end), swap)) = chosen else { return false };
         let pair = self.pair(swap);
         self.forbidden.insert(pair, step + TENURE + step % 4);
@@ -142,7 +145,8 @@ impl Search<'_> {
         (order[swap.place], order[swap.place + 1])
     }
 
-    /// The end with a swap, if it then still runs within memory; afterwards all is as before.
+    /// Returns the makespan after a swap, or `None` if it deadlocks or exceeds the memory limit.
+    /// Restores the current order.
     fn try_out(&mut self, current: &Schedule, swap: Swap) -> Option<Nanos> {
         let (first, then) = self.pair(swap);
         let changed = swapped(current, swap);
@@ -156,10 +160,11 @@ impl Search<'_> {
         end
     }
 
-    /// Whether memory may rise where two actions change places.
+    /// Returns whether swapping two actions can increase memory.
     ///
-    /// A forward that comes later never raises it. Backwards hold what they recompute beside what the one before them would have
-    /// given back; split ones hold it until their weights' part has run.
+    /// Delaying a forward never does. A backward that moves ahead needs recomputation memory before
+    /// the other backward releases activations. Split backwards release recomputation memory only
+    /// after the weight gradient.
     fn may_rise(&self, first: Action, then: Action) -> bool {
         let again = |action: Action| {
             let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
@@ -172,7 +177,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gives a rank another order from a swap on; whether all ranks then run to their ends.
+    /// Replaces a rank's order from the swap position. Returns whether all ranks complete.
     fn put(&mut self, order: &[Action], swap: Swap) -> bool {
         self.simulation.change(swap.rank, swap.place, &order[swap.place..]);
         self.simulation.run().is_ok()
@@ -190,10 +195,10 @@ fn swapped(schedule: &Schedule, swap: Swap) -> Vec<Action> {
     order
 }
 
-/// Whether a rank's order stays within its memory.
+/// Returns whether an order fits the memory of a rank.
 fn fits(rank: usize, order: &[Action], costs: &PipelineCosts, limit: Bytes) -> bool {
     let mut kept = costs.static_memory[rank];
-    // Recomputed by input gradients, held until the weight gradients.
+    // Recomputed by input gradients, released by weight gradients.
     let mut again = Bytes::ZERO;
     for action in order {
         let cell = costs.cell(action.stage as usize, action.microbatch as usize);
@@ -226,7 +231,7 @@ fn fits(rank: usize, order: &[Action], costs: &PipelineCosts, limit: Bytes) -> b
     true
 }
 
-/// The swaps in the blocks of one critical path, from the end of the iteration backwards.
+/// Returns the swaps in the blocks on a critical path, in reverse time order.
 fn swaps(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Vec<Swap> {
     let made = Makers::of(schedule, costs);
     let step_end = StepEnd::of(costs.ranks(), std::iter::once(execution));
@@ -237,14 +242,14 @@ fn swaps(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> V
     let mut found = Vec::new();
     let mut is_last_block = true;
     loop {
-        // Back to the first action of the block.
+        // Go back to the start of the block.
         let block_end = place;
         while execution.bound_by[rank][place] == Start::Rank {
             place -= 1;
         }
         let is_first_block = execution.bound_by[rank][place] == Start::Begin;
         found.extend((place..block_end).map(|at| {
-            // Before the first block and behind the last nothing waits for who is first or last there.
+            // No other rank depends on the order at the start of the path or at its end.
             let (at_begin, at_end) = (at == place && !is_first_block, at + 1 == block_end && !is_last_block);
             Swap { rank, place: at, is_inside: !at_begin && !at_end }
         }));
@@ -252,13 +257,13 @@ fn swaps(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> V
             return found;
         }
         let Some(maker) = made.input(schedule.orders[rank][place], execution, costs) else { return found };
-        // A send that waits for the one before it is as late as that one's maker.
+        // A send delayed by the previous send is as late as that send's producer.
         (rank, place) = maker;
         is_last_block = false;
     }
 }
 
-/// Where each cell's forward and gradient are made.
+/// Position of the forward and the input gradient per cell, as (rank, index).
 struct Makers {
     forward: Vec<Option<(usize, usize)>>,
     gradient: Vec<Option<(usize, usize)>>,
@@ -281,11 +286,11 @@ impl Makers {
         made
     }
 
-    /// The maker of the input that arrives last.
+    /// Returns the producer of the input that arrives last.
     fn input(&self, action: Action, execution: &Execution, costs: &PipelineCosts) -> Option<(usize, usize)> {
         let (flows, microbatch) = (&costs.flows, action.microbatch as usize);
         let (cells, cell) = (flows.cells_of(microbatch), flows.cell(action.stage as usize, microbatch));
-        // Makers, and how long each result is on its way behind the start of its send.
+        // Producers, with the send duration of each result.
         let mut inputs: Vec<(Option<(usize, usize)>, Nanos)> = Vec::new();
         let forward = |cell: usize| (self.forward[cell], costs.send_forward[cell]);
         let gradient = |cell: usize| (self.gradient[cell], costs.send_backward[cell]);
@@ -368,8 +373,9 @@ mod tests {
         }
     }
 
-    /// Rank 1 works 9 + 9 + 1 + 1 between a forward of 1 and a backward of 1 on rank 0: no order ends before 22. Where it
-    /// runs the long microbatch's backward first, the short one's, which takes 8 on rank 0, ends at 21 + 8.
+    /// Rank 1 has work 9 + 9 + 1 + 1, between a forward of 1 and a backward of 1 on rank 0, so the
+    /// makespan is at least 22. If rank 1 starts with the long microbatch's backward, the short one
+    /// ends at 21 + 8, because its backward takes 8 on rank 0.
     #[test]
     fn a_microbatch_that_holds_up_another_is_overtaken() {
         let mut costs = PipelineCosts::uniform(2, 1, 2, UniformTimes::default());

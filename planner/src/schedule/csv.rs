@@ -1,8 +1,10 @@
-//! Schedules from tables in the torch action grammar: one row per rank, one cell per action, an empty cell for idling. The
-//! text of torch's `_format_pipeline_order` is read as well.
+//! Import of schedules as CSV tables in the torch action grammar: one row per rank, one cell per
+//! action, empty cells for idle time. The text format of torch's `_format_pipeline_order` is also
+//! supported.
 //!
-//! Every cell is checked: every microbatch must go forward and backward through every stage once and on one rank, and the
-//! orders must run. Problems have the addresses of their cells, as a spreadsheet names them.
+//! The import validates all cells. Every microbatch must visit every stage once forward and once
+//! backward, on the same rank, and the orders must not deadlock. Errors contain cell addresses in
+//! spreadsheet notation.
 
 mod cells;
 mod grid;
@@ -15,36 +17,37 @@ pub use problem::{CellAddress, CellWait, Refused, TableProblem, describe_deadloc
 
 use super::Schedule;
 use crate::cost::{PipelineCosts, UniformTimes};
-use crate::flow::Flows;
 use crate::simulate::{execute, wait_cycle};
+use crate::stage_graph::Flows;
 use crate::units::Nanos;
 
-/// Largest table, in bytes.
+/// Maximum table size in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
-/// Most cells of a table, empty ones included.
+/// Maximum number of cells, including empty cells.
 pub const MAX_CELLS: usize = 4_000_000;
 
-/// A table that can be run.
+/// A valid imported schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its orders; ranks are rows.
+    /// Orders; ranks correspond to rows.
     pub schedule: Schedule,
-    /// The ways of its microbatches, with every stage on the rank of its row.
+    /// Microbatch routes. Stages are on the rank of their row.
     pub flows: Flows,
-    /// What was set right or left out, for people.
+    /// Messages about corrected or ignored cells.
     pub notes: Vec<String>,
 }
 
-/// Reads a table.
+/// Parses and validates a table.
 ///
-/// Sends, receives and waits, and the gathering and reducing of sharded weights, are counted and left out: the simulation
-/// adds its own. The forwards of the last stage may be numbered from 1, as torch 2.9 prints its 1F1B.
+/// Communication actions (sends, receives, waits, sharded weights) are counted but ignored, because
+/// the simulation adds them. The forwards on the last stage can be numbered from 1, as in torch 2.9
+/// output for 1F1B.
 ///
-/// A stage may stand on two rows, `r` and `p - 1 - r`, where microbatches enter at both ends (DualPipe); the copy that is
-/// entered at the last rank then gets stage numbers from p on.
+/// A stage can occur in two rows, `r` and `p - 1 - r`, if microbatches enter at both ends
+/// (DualPipe). The copy that starts at the last rank then gets stage numbers from p.
 ///
 /// # Errors
-/// Everything that is wrong, or the circle of actions that wait for each other.
+/// All invalid cells, or the cycle of actions that causes a deadlock.
 pub fn read(text: &str) -> Result<Imported, Refused> {
     let rows = grid::rows_by_rank(text);
     let mut table = parse::parse(rows.as_deref().unwrap_or(text))?;

@@ -1,17 +1,18 @@
-//! DualPipeV: DualPipe cut in half, the two directions becoming the arms of a V, so that the weights are kept once
-//! (Qi et al., 2025; DeepSeek-AI, 2025).
+//! DualPipeV: half of a DualPipe. The two directions become the arms of a V, so a single copy of
+//! the weights is stored (Qi et al., 2025; DeepSeek-AI, 2025).
 
 use super::dual_pipe::{Flow, Steps};
 use super::zbv::v_stages;
 use super::{Schedule, ScheduleError, ScheduleKind};
 
-/// Rank r does on stages r and `2 p - 1 - r` what DualPipe over 2 p ranks does on rank r.
+/// Creates a DualPipeV schedule. Rank r runs the order of rank r in a DualPipe over 2 p ranks, on
+/// stages r and `2 p - 1 - r`.
 ///
-/// Bubble: `(p - 1)(F&B + B - 3 W)`, the times being those of one of the 2 p stages, that is DualPipe's with P = 2 p.
-/// Memory: 2 p + 1 activations of a stage.
+/// Bubble: `(p - 1)(F&B + B - 3 W)` with the times of one of 2 p stages, equal to DualPipe with P =
+/// 2 p. Memory: 2 p + 1 stage activations.
 ///
 /// # Errors
-/// Microbatches must be at least 2 p.
+/// If there are fewer than 2 p microbatches.
 pub fn dual_pipe_v(ranks: usize, microbatches: usize) -> Result<Schedule, ScheduleError> {
     admits(ranks, microbatches)?;
     let orders = (0..ranks).map(|rank| {
@@ -21,7 +22,7 @@ pub fn dual_pipe_v(ranks: usize, microbatches: usize) -> Result<Schedule, Schedu
     Ok(Schedule { stages: 2 * ranks, microbatches, orders: orders.collect() })
 }
 
-/// Whether there is a DualPipeV of that size.
+/// Validates the sizes.
 pub(super) fn admits(ranks: usize, microbatches: usize) -> Result<(), ScheduleError> {
     let kind = ScheduleKind::DualPipeV;
     if microbatches < 2 * ranks {

@@ -1,46 +1,46 @@
-//! Dual-queue interleaving: forwards and backwards of given priorities become one order per rank (PipeWeaver,
-//! section 6.2).
+//! Dual-queue interleaving: computes an order per rank from forward and backward priorities
+//! (PipeWeaver Sec. 6.2).
 //!
-//! Every rank has two queues, of forwards and of backwards whose inputs have a known time of arrival. Again and again
-//! the rank that can start something first is taken. Where both its queues have something that is there already,
-//! forward and backward alternate, as in 1F1B; otherwise it takes what can start first. Within a queue, what can
-//! start at that moment goes by priority; the parts of one group deepest stage first, so that what is begun gets
-//! finished.
+//! Each rank has a forward queue and a backward queue, with known input arrival times. The
+//! algorithm repeatedly selects the rank with the earliest possible start. If both queues of this
+//! rank contain arrived actions, forwards and backwards alternate, as in 1F1B. Otherwise the rank
+//! runs the earliest action. Arrived actions in a queue are sorted by priority. In a group,
+//! forwards at deeper stages have precedence, so that started microbatches finish.
 //!
-//! *Memory.* A forward that would lift its rank above the cap waits. That alone can deadlock: ranks can fill up with
-//! microbatches none of which can be finished. [`interleave`] notices and starts again under the rule of the
-//! [banker](banker): a forward runs only if afterwards the microbatches in flight can still be finished one by one.
-//! Under it there is always one among them whose forwards all fit and whose backwards free what they hold, so the walk
-//! comes to its end whenever each microbatch fits by itself.
+//! *Memory.* A forward that would exceed the rank's memory cap is delayed. This rule can deadlock:
+//! ranks can fill up with microbatches that cannot finish. [`interleave`] detects this and restarts
+//! with the [banker's rule](banker): a forward runs only if all microbatches in flight can still
+//! finish one after the other. Then some microbatch always has forwards that fit and backwards that
+//! release memory. Therefore the algorithm terminates if each single microbatch fits.
 
 mod banker;
 mod queue;
 mod walk;
 
+use crate::action::Schedule;
 use crate::cost::PipelineCosts;
-use crate::schedule::Schedule;
 use crate::units::{Bytes, Nanos};
 
 use banker::Banker;
 use walk::Walk;
 
-/// In which order groups of segments are preferred; smaller first. All cells of a group share its priority.
+/// Group priorities; smaller values take precedence. All cells in a group have the same priority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Priorities {
-    /// Of each group, for its forwards.
+    /// Forward priority per group.
     pub forward: Vec<u32>,
-    /// Of each group, for its backwards.
+    /// Backward priority per group.
     pub backward: Vec<u32>,
 }
 
 impl Priorities {
-    /// Groups in the order of their numbers, forwards and backwards alike.
+    /// Creates priorities equal to group indices, for forwards and backwards.
     pub fn natural(groups: usize) -> Self {
         let order: Vec<u32> = (0..groups as u32).collect();
         Self { forward: order.clone(), backward: order }
     }
 
-    /// From sequences of groups, first to last.
+    /// Creates priorities from group sequences.
     pub fn of_sequences(forward: &[u32], backward: &[u32]) -> Self {
         let places = |sequence: &[u32]| {
             let mut places = vec![0; sequence.len()];
@@ -53,43 +53,44 @@ impl Priorities {
     }
 }
 
-/// What is interleaved: a pipeline, its groups, and the memory of its ranks.
+/// Input for interleaving: a pipeline, its groups and the memory per rank.
 #[derive(Debug, Clone)]
 pub struct Interleaving<'a> {
     costs: &'a PipelineCosts,
-    /// The group of each microbatch or sub-microbatch.
+    /// Group per (sub-)microbatch.
     groups: &'a [u32],
-    /// What each rank may hold above its static memory, room for its largest recomputation kept free.
+    /// Activation memory per rank: the limit minus static memory and peak temporary memory.
     caps: Vec<Bytes>,
     banker: Banker,
 }
 
-/// A microbatch that does not fit a rank even alone: no order helps.
+/// A single microbatch does not fit on a rank, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} needs {:.1} GiB for microbatch {microbatch} alone, with all that feeds it", needs.gib())]
 pub struct TooLarge {
-    /// The rank that lacks the most.
+    /// Rank with the maximum shortage.
     pub rank: usize,
-    /// The microbatch with the largest need there.
+    /// Microbatch with the maximum need on this rank.
     pub microbatch: usize,
-    /// Memory that the rank needs for its state, this microbatch and its largest recomputation.
+    /// Required memory for model state, this microbatch and recomputation.
     pub needs: Bytes,
 }
 
-/// An order of all ranks, and when it ends.
+/// A computed order and its iteration time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interleaved {
     /// The schedule.
     pub schedule: Schedule,
-    /// End of the iteration if this replica were alone: synchronisation and optimizer included.
+    /// Iteration time of this replica, including synchronization and optimizer.
     pub end: Nanos,
 }
 
 impl<'a> Interleaving<'a> {
-    /// Prepares a pipeline whose ranks may hold `limit` bytes each.
+    /// Prepares a pipeline with a memory limit of `limit` bytes per rank.
     ///
     /// # Errors
-    /// Names the rank and microbatch with the largest need where one does not fit even alone.
+    /// Returns the rank and the microbatch with the maximum need if a single microbatch does not
+    /// fit.
     pub fn new(costs: &'a PipelineCosts, groups: &'a [u32], limit: Bytes) -> Result<Self, TooLarge> {
         let mut transient = vec![Bytes::ZERO; costs.ranks()];
         for cell in costs.cells() {
@@ -105,23 +106,23 @@ impl<'a> Interleaving<'a> {
         Ok(Self { costs, groups, caps, banker })
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn groups(&self) -> usize {
         self.groups.iter().max().map_or(0, |&last| last as usize + 1)
     }
 
-    /// The costs that are interleaved.
+    /// Returns the pipeline costs.
     pub const fn costs(&self) -> &'a PipelineCosts {
         self.costs
     }
 
-    /// The group of each microbatch or sub-microbatch.
+    /// Returns the group per (sub-)microbatch.
     pub const fn group_of(&self) -> &'a [u32] {
         self.groups
     }
 }
 
-/// Walks again and again through one pipeline, keeping its buffers.
+/// Interleaves the same pipeline repeatedly and reuses its buffers.
 #[derive(Debug)]
 pub struct Interleaver<'a> {
     interleaving: &'a Interleaving<'a>,
@@ -129,12 +130,12 @@ pub struct Interleaver<'a> {
 }
 
 impl<'a> Interleaver<'a> {
-    /// With buffers of its own.
+    /// Creates an interleaver with new buffers.
     pub fn new(interleaving: &'a Interleaving<'a>) -> Self {
         Self { interleaving, walk: Walk::new(interleaving) }
     }
 
-    /// End of the iteration under these priorities.
+    /// Returns the iteration time with these priorities.
     pub fn end(&mut self, priorities: &Priorities) -> Nanos {
         if !self.walk.run(priorities, None) {
             let finished = self.walk.run(priorities, Some(self.interleaving.banker.clone()));
@@ -143,19 +144,19 @@ impl<'a> Interleaver<'a> {
         self.walk.end()
     }
 
-    /// The orders of the last walk.
+    /// Returns the schedule from the last run.
     pub fn schedule(&self) -> Schedule {
         self.walk.schedule()
     }
 
-    /// Interleaves under these priorities.
+    /// Interleaves with these priorities.
     pub fn interleave(&mut self, priorities: &Priorities) -> Interleaved {
         let end = self.end(priorities);
         Interleaved { schedule: self.schedule(), end }
     }
 }
 
-/// Interleaves once; see [`Interleaver`] for many times.
+/// Interleaves once. Use [`Interleaver`] for repeated runs.
 pub fn interleave(interleaving: &Interleaving<'_>, priorities: &Priorities) -> Interleaved {
     Interleaver::new(interleaving).interleave(priorities)
 }

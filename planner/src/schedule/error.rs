@@ -1,95 +1,84 @@
-//! Why there is no such schedule.
+//! Errors for unsupported schedules.
 
 use super::ScheduleKind;
 use crate::units::Bytes;
 
-/// Why there is no such schedule.
+/// Reason why a schedule does not exist for the given sizes or costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Nothing to schedule, or nobody to do it.
+    /// Zero ranks, chunks or microbatches.
     #[error("a schedule needs ranks, chunks and microbatches: {ranks}, {chunks} and {microbatches} given")]
     Empty {
-        /// Ranks.
         ranks: usize,
-        /// Chunks of a rank.
+        /// Chunks per rank.
         chunks: usize,
-        /// Microbatches.
         microbatches: usize,
     },
-    /// The kind fixes the number of chunks.
+    /// Unsupported number of chunks for the kind.
     #[error("{} needs {needs} chunks on every rank, {chunks} given", kind.title())]
     Chunks {
-        /// The kind.
         kind: ScheduleKind,
-        /// Chunks that it needs.
+        /// Required number of chunks.
         needs: usize,
-        /// Chunks given.
+        /// Given number of chunks.
         chunks: usize,
     },
-    /// The kind has no groups, or the group is empty.
+    /// The kind has no groups, or the group size is zero.
     #[error(
         "{}",
         if kind.has_groups() { "a group needs a microbatch at least".to_owned() } else { format!("{} has no groups", kind.title()) }
     )]
     Group {
-        /// The kind.
         kind: ScheduleKind,
     },
-    /// The ranks cannot be halved.
+    /// The number of ranks is odd.
     #[error("{} needs an even number of ranks, {ranks} given", kind.title())]
     OddRanks {
-        /// The kind.
         kind: ScheduleKind,
-        /// Ranks given.
+        /// Given number of ranks.
         ranks: usize,
     },
-    /// The microbatches cannot be halved.
+    /// The number of microbatches is odd.
     #[error("{} needs an even number of microbatches, {microbatches} given", kind.title())]
     OddMicrobatches {
-        /// The kind.
         kind: ScheduleKind,
-        /// Microbatches given.
+        /// Given number of microbatches.
         microbatches: usize,
     },
-    /// The pipeline cannot be filled.
+    /// Too few microbatches to fill the pipeline.
     #[error("{} needs at least {least} microbatches on {ranks} ranks, {microbatches} given", kind.title())]
     TooFewMicrobatches {
-        /// The kind.
         kind: ScheduleKind,
-        /// What it needs.
+        /// Minimum number of microbatches.
         least: usize,
-        /// Ranks.
         ranks: usize,
-        /// Microbatches given.
+        /// Given number of microbatches.
         microbatches: usize,
     },
-    /// The costs are those of another shape or placement.
+    /// The costs have a different shape or placement.
     #[error("the costs are not those of {} on these ranks and microbatches", kind.title())]
     Costs {
-        /// The kind.
         kind: ScheduleKind,
     },
-    /// One microbatch alone does not fit.
+    /// A single microbatch does not fit in memory.
     #[error(
         "{}: rank {rank} needs {} bytes for its largest microbatch alone, {} are allowed",
         kind.title(), needs.get(), limit.get()
     )]
     Memory {
-        /// The kind.
         kind: ScheduleKind,
-        /// The rank that lacks the most.
+        /// Rank with the maximum shortage.
         rank: usize,
-        /// What it needs.
+        /// Required memory.
         needs: Bytes,
-        /// What is allowed.
+        /// Memory limit.
         limit: Bytes,
     },
-    /// Each microbatch fits, and still no order was found.
+    /// Each single microbatch fits, but no order was found.
     #[error("{}: no order was found that stays within {} bytes", kind.title(), limit.get())]
     NoOrder {
-        /// The kind.
         kind: ScheduleKind,
-        /// What is allowed.
+        /// Memory limit.
         limit: Bytes,
     },
 }

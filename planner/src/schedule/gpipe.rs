@@ -2,7 +2,8 @@
 
 use super::{Action, Schedule};
 
-/// All forwards ascending, then all backwards ascending. Every rank keeps all `m` activations.
+/// Creates a GPipe schedule: all forwards, then all backwards, both in ascending order. Each rank
+/// stores all `m` activations.
 pub fn gpipe(ranks: usize, microbatches: usize) -> Schedule {
     let order = |rank| {
         let forwards = (0..microbatches).map(move |microbatch| Action::forward(rank, microbatch));

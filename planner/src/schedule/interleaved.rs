@@ -1,20 +1,20 @@
-//! Interleaved 1F1B: every rank holds several model chunks (VPP; Narayanan et al., 2021, section 2.2).
+//! Interleaved 1F1B with several model chunks per rank (VPP; Narayanan et al., 2021, Sec. 2.2).
 
 use super::{Action, Schedule};
 
-/// How many microbatches run through one chunk before the next.
+/// Number of consecutive microbatches per chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
-    /// As many groups as have at least `p` microbatches each, their sizes differing by one at most; groups of `p`
-    /// where `p` divides m.
+    /// ⌊m / p⌋ groups with `p` or more microbatches. Group sizes differ by 0 or 1. If `p` divides
+    /// m, all groups have size `p`.
     Balanced,
-    /// Groups of this size (at least one); the last may be short. Groups shorter than the pipeline can deadlock,
-    /// which [`crate::simulate::execute`] then reports.
+    /// Fixed non-zero group size; the final group can be smaller. Groups with fewer than `p`
+    /// microbatches can deadlock, which [`crate::simulate::execute`] reports.
     Fixed(usize),
 }
 
 impl Grouping {
-    /// The group g of the warm-up.
+    /// Returns the group size g in the warm-up formula.
     pub(super) fn longest(self, ranks: usize, sizes: &[usize]) -> usize {
         match self {
             Self::Fixed(group) => group,
@@ -23,11 +23,12 @@ impl Grouping {
     }
 }
 
-/// A group of microbatches runs through chunk 0, then through chunk 1, and so on, before the next group; backwards
-/// mirror the chunks. Rank `r` warms up with `2 (p - r - 1) + (v - 1) g` forwards, g being the largest group.
+/// Creates an interleaved schedule. Each group of microbatches runs through chunk 0, then chunk 1,
+/// and so on. Groups run in sequence. Backwards use the reverse chunk order. Rank `r` warms up with
+/// `2 (p - r - 1) + (v - 1) g` forwards, where g is the maximum group size.
 ///
-/// With equal times and p dividing m, the bubble is `(p - 1)(F + B) / v` on top of the ideal `m (F + B)`, F and B
-/// being those of all chunks of a rank.
+/// For equal times and p dividing m, the bubble is `(p - 1)(F + B) / v` in addition to the ideal `m
+/// (F + B)`, with F and B for all chunks of a rank.
 pub fn interleaved(ranks: usize, chunks: usize, microbatches: usize, grouping: Grouping) -> Schedule {
     let sizes = group_sizes(ranks, microbatches, grouping);
     let longest = grouping.longest(ranks, &sizes);
@@ -49,7 +50,7 @@ pub fn interleaved(ranks: usize, chunks: usize, microbatches: usize, grouping: G
     Schedule { stages: ranks * chunks, microbatches, orders: orders.collect() }
 }
 
-/// Microbatches of each group.
+/// Returns the group sizes.
 pub(super) fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping) -> Vec<usize> {
     match grouping {
         Grouping::Fixed(group) => {
@@ -64,7 +65,7 @@ pub(super) fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping)
     }
 }
 
-/// (chunk, microbatch) in the order of forwards.
+/// Returns (chunk, microbatch) in forward order.
 pub(super) fn order_table(chunks: usize, sizes: &[usize]) -> Vec<(usize, usize)> {
     let mut table = Vec::with_capacity(chunks * sizes.iter().sum::<usize>());
     let mut first = 0;
@@ -84,7 +85,7 @@ mod tests {
     use crate::simulate::execute;
     use crate::units::Nanos;
 
-    /// The worked example of docs/models.md: p = 2, g = 3, m = 5, v = 2.
+    /// Example in docs/models.md: p = 2, g = 3, m = 5, v = 2.
     #[test]
     fn the_last_group_may_be_short() {
         let table = order_table(2, &group_sizes(2, 5, Grouping::Fixed(3)));
@@ -101,7 +102,8 @@ mod tests {
         assert_eq!(group_sizes(4, 3, Grouping::Balanced), [3]);
     }
 
-    /// Exhaustive over small cases; fixed groups of at least p that leave no remainder, or one of at least p, too.
+    /// Exhaustive for small sizes. Includes fixed group sizes >= p with a remainder that is zero or
+    /// >= p.
     #[test]
     fn groups_as_long_as_the_pipeline_never_deadlock() {
         let unit = Nanos::new(1);

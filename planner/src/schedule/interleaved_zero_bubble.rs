@@ -1,17 +1,19 @@
-//! Interleaved zero bubble, ZB1P: the interleaved order with split backwards (Qi et al., 2023, "Zero Bubble Pipeline
-//! Parallelism").
+//! Interleaved zero bubble, ZB1P: interleaved order with split backwards (Qi et al., 2023, "Zero
+//! Bubble Pipeline Parallelism").
 
 use std::collections::VecDeque;
 
 use super::interleaved::{Grouping, group_sizes, order_table};
 use super::{Action, Schedule};
 
-/// Forwards and input gradients take the chunks as the interleaved schedule does, behind a shorter warm-up of
-/// `(v - 1) g + p - 1 - r` forwards. Weight gradients follow in the order of the input gradients, r of them late, so
-/// that they fill what the ranks behind would wait; those left run at the end.
+/// Creates a ZB1P schedule. Forwards and input gradients have the chunk order of the interleaved
+/// schedule, after a shorter warm-up with `(v - 1) g + p - 1 - r` forwards. Weight gradients have
+/// the order of the input gradients with a lag of r, so that they fill idle time on later ranks.
+/// The remaining weight gradients run at the end.
 ///
-/// Bubble with equal times: `(p - 1)(F + I - W)`, those of a chunk: a third of 1F1B's where F = I = W. Memory with one
-/// chunk: p activations, as under 1F1B. Groups of at least p microbatches never deadlock, whatever is left for the last.
+/// Bubble for equal times: `(p - 1)(F + I - W)` with the times of a chunk. This is a third of
+/// 1F1B's if all three times are equal. Memory with one chunk: p activations, as in 1F1B. Group
+/// sizes >= p never deadlock, for any remainder.
 pub fn interleaved_zero_bubble(ranks: usize, chunks: usize, microbatches: usize, grouping: Grouping) -> Schedule {
     let sizes = group_sizes(ranks, microbatches, grouping);
     let longest = grouping.longest(ranks, &sizes);
@@ -26,8 +28,8 @@ pub fn interleaved_zero_bubble(ranks: usize, chunks: usize, microbatches: usize,
     Schedule { stages: ranks * chunks, microbatches, orders: orders.collect() }
 }
 
-/// A rank's order with `warm_up` forwards first and weight gradients `lag` input gradients late, given the stages and
-/// microbatches of its forwards and of its backwards in turn.
+/// Returns a rank's order with `warm_up` initial forwards and weight gradients that lag by `lag`
+/// input gradients. The iterators contain (stage, microbatch) for forwards and backwards.
 pub(super) fn lagging(
     mut forwards: impl ExactSizeIterator<Item = (usize, usize)>,
     backwards: impl Iterator<Item = (usize, usize)>,
@@ -54,7 +56,7 @@ pub(super) fn lagging(
 mod tests {
     use super::*;
 
-    /// p = 2, v = 1, m = 3: rank 1 puts every weight gradient off by one.
+    /// p = 2, v = 1, m = 3: rank 1 has a lag of 1.
     #[test]
     fn weight_gradients_lag_by_the_rank() {
         let schedule = interleaved_zero_bubble(2, 1, 3, Grouping::Fixed(2));

@@ -1,4 +1,4 @@
-//! Every schedule by name: its shape, its placement, its source, and the call that makes it.
+//! Schedule kinds: sizes, placement, source and generator function.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,71 +7,71 @@ use super::{
     one_f_one_b, v_half, v_min, wait_free_cyclic, zb_h1, zb_h2, zbv,
 };
 use crate::cost::PipelineCosts;
-use crate::flow::{Flows, Placement};
 use crate::simulate::execute;
+use crate::stage_graph::{Flows, Placement};
 use crate::units::Bytes;
 
-/// A kind of schedule.
+/// Schedule kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
     /// All forwards, then all backwards.
     Gpipe,
-    /// All microbatches through one chunk before the next.
+    /// Breadth-first over chunks.
     LoopedBfs,
-    /// One forward, one backward.
+    /// 1F1B.
     #[serde(rename = "1f1b")]
     OneFOneB,
-    /// 1F1B over several model chunks (VPP).
+    /// 1F1B, several model chunks per rank (VPP).
     Interleaved,
-    /// Interleaved with split backwards (ZB1P).
+    /// Interleaved, split backwards (ZB1P).
     InterleavedZeroBubble,
-    /// Made for the times, with the memory of 1F1B.
+    /// Generated for the given times. Memory of 1F1B.
     ZbH1,
-    /// Made for the times, with twice the memory of 1F1B.
+    /// Generated for the given times. Twice the memory of 1F1B.
     ZbH2,
-    /// A V of two chunks, with the memory of 1F1B.
+    /// V-shaped placement of two chunks. Memory of 1F1B.
     Zbv,
-    /// A V of two chunks, with half the memory of 1F1B.
+    /// V-shaped placement of two chunks. Half the memory of 1F1B.
     VHalf,
-    /// A V of two chunks, with a third of the memory of 1F1B.
+    /// V-shaped placement of two chunks. A third of the memory of 1F1B.
     VMin,
-    /// Both ends at once, forwards overlapped with backwards.
+    /// Bidirectional, overlapped forwards and backwards.
     DualPipe,
-    /// DualPipe as a V of two chunks.
+    /// DualPipe, V-shaped placement of two chunks.
     DualPipeV,
-    /// Whatever is ready, dynamic.
+    /// Dynamic: a free rank runs any ready action.
     WaitFreeCyclic,
 }
 
-/// How many model chunks a rank may hold.
+/// Allowed number of model chunks per rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunksRule {
-    /// That many.
+    /// A fixed number.
     Exactly(usize),
-    /// Any number from one.
+    /// Any positive number.
     Any {
-        /// Where none is given.
+        /// Default number.
         default: usize,
     },
 }
 
-/// The sizes of a schedule.
+/// Sizes of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Pipeline ranks, p.
+    /// Number of pipeline ranks, p.
     pub ranks: usize,
-    /// Model chunks of a rank, v; in DualPipe one of each copy of the model.
+    /// Model chunks per rank, v. In DualPipe, each model copy contributes a chunk.
     pub chunks: usize,
-    /// Microbatches, m.
+    /// Number of microbatches, m.
     pub microbatches: usize,
-    /// Microbatches that run through one chunk before the next, g, in the schedules that have groups.
+    /// Consecutive microbatches per chunk, g, for schedules with groups.
     pub group: Option<usize>,
 }
 
 impl ScheduleKind {
-    /// Every kind, in the order in which pickers list them.
+    /// All kinds, in display order.
     pub const ALL: [Self; 13] = [
         Self::Gpipe,
         Self::LoopedBfs,
@@ -88,7 +88,7 @@ impl ScheduleKind {
         Self::WaitFreeCyclic,
     ];
 
-    /// Stable identifier, as in JSON, URLs and on the command line.
+    /// Returns the stable identifier for JSON, URLs and the command line.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Gpipe => "gpipe",
@@ -107,12 +107,12 @@ impl ScheduleKind {
         }
     }
 
-    /// The kind of that identifier.
+    /// Parses an identifier.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.id() == id)
     }
 
-    /// Name shown to people.
+    /// Returns the display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Gpipe => "GPipe",
@@ -131,7 +131,7 @@ impl ScheduleKind {
         }
     }
 
-    /// Where it was published.
+    /// Returns the publication.
     pub const fn source(self) -> &'static str {
         match self {
             Self::Gpipe => "Huang et al., 2019, GPipe",
@@ -148,7 +148,7 @@ impl ScheduleKind {
         }
     }
 
-    /// On which rank each stage stands.
+    /// Returns the placement of stages on ranks.
     pub const fn placement(self) -> Placement {
         match self {
             Self::Zbv | Self::VHalf | Self::VMin | Self::DualPipeV => Placement::Zigzag,
@@ -157,7 +157,7 @@ impl ScheduleKind {
         }
     }
 
-    /// How many model chunks a rank holds.
+    /// Returns the allowed number of model chunks per rank.
     pub const fn chunks_rule(self) -> ChunksRule {
         match self {
             Self::Gpipe | Self::OneFOneB | Self::ZbH1 | Self::ZbH2 => ChunksRule::Exactly(1),
@@ -167,7 +167,7 @@ impl ScheduleKind {
         }
     }
 
-    /// Chunks of a rank where `asked` are asked for of the kinds that leave it open.
+    /// Returns the number of chunks per rank: fixed by the kind, otherwise `asked` or the default.
     pub fn chunks(self, asked: Option<usize>) -> usize {
         match self.chunks_rule() {
             ChunksRule::Exactly(chunks) => chunks,
@@ -175,35 +175,36 @@ impl ScheduleKind {
         }
     }
 
-    /// Whether microbatches go through the chunks in groups.
+    /// Returns whether the kind uses microbatch groups.
     pub const fn has_groups(self) -> bool {
         matches!(self, Self::Interleaved | Self::InterleavedZeroBubble)
     }
 
-    /// Whether gradients of weights are actions of their own.
+    /// Returns whether weight gradients are separate actions.
     pub const fn splits_backward(self) -> bool {
         !matches!(self, Self::Gpipe | Self::LoopedBfs | Self::OneFOneB | Self::Interleaved | Self::WaitFreeCyclic)
     }
 
-    /// Whether forwards and backwards run overlapped.
+    /// Returns whether forwards and backwards overlap.
     pub const fn overlaps(self) -> bool {
         matches!(self, Self::DualPipe | Self::DualPipeV)
     }
 
-    /// Whether the order is made for the times and the memory; the others have one order for each shape.
+    /// Returns whether the order depends on times and memory. For all other kinds, it depends only
+    /// on the sizes.
     pub const fn is_made_to_measure(self) -> bool {
         matches!(self, Self::ZbH1 | Self::ZbH2 | Self::WaitFreeCyclic)
     }
 
-    /// The ways of the microbatches, for [`PipelineCosts`] to be made for.
+    /// Returns the microbatch routes for which the [`PipelineCosts`] must be computed.
     pub fn flows(self, ranks: usize, chunks: usize, microbatches: usize) -> Flows {
         Flows::placed(ranks, ranks * chunks, microbatches, self.placement())
     }
 
-    /// Whether there is such a schedule.
+    /// Validates the sizes.
     ///
     /// # Errors
-    /// Names the size that cannot be.
+    /// Names the invalid size.
     pub fn check(self, shape: Shape) -> Result<(), ScheduleError> {
         let Shape { ranks, chunks, microbatches, group } = shape;
         if ranks == 0 || chunks == 0 || microbatches == 0 {
@@ -225,11 +226,12 @@ impl ScheduleKind {
         }
     }
 
-    /// Makes the schedule of a shape. ZB-H1, ZB-H2 and the dynamic schedule are made for the costs and stay within
-    /// `memory_cap` bytes on every rank, static memory included; the others have an order of their own, which may need more.
+    /// Generates the schedule. ZB-H1, ZB-H2 and the dynamic schedule depend on the costs and never
+    /// exceed `memory_cap` bytes per rank, including static memory. All other kinds have a fixed
+    /// order, which can exceed this limit.
     ///
     /// # Errors
-    /// Names the size that cannot be, or the rank on which one microbatch does not fit.
+    /// Names the invalid size, or the rank on which a single microbatch does not fit.
     pub fn generate(
         self,
         shape: Shape,
@@ -247,7 +249,8 @@ impl ScheduleKind {
             Self::OneFOneB => one_f_one_b(ranks, microbatches),
             Self::Interleaved => {
                 let fixed = interleaved(ranks, chunks, microbatches, Grouping::Fixed(group.unwrap_or(ranks)));
-                // A short last group can deadlock; groups that nobody asked for must not.
+                // A small final group can deadlock. This is accepted only for an explicit group
+                // size.
                 let is_short = microbatches % ranks != 0;
                 if group.is_none() && is_short && execute(&fixed, costs).is_err() {
                     interleaved(ranks, chunks, microbatches, Grouping::Balanced)

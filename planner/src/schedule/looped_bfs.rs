@@ -1,13 +1,14 @@
-//! Looped breadth-first: all microbatches through one chunk before the next (Lamy-Poirier, 2023, "Breadth-First
-//! Pipeline Parallelism").
+//! Looped breadth-first schedule: chunks run in sequence, each with all microbatches (Lamy-Poirier,
+//! 2023, "Breadth-First Pipeline Parallelism").
 
 use super::{Action, Schedule};
 
-/// Every rank runs chunk after chunk, each on all microbatches in turn; then the chunks backwards, each on all
-/// microbatches from the last to the first.
+/// Creates a looped breadth-first schedule. Forwards are ordered by chunk, then by microbatch.
+/// Backwards have the reverse order.
 ///
-/// Bubble with equal times and m >= p: `(p - 1)(F + B)`, F and B being those of a chunk, a v-th of GPipe's for the same
-/// model; with m < p every chunk but the first waits `(p - m)(F + B)` more. Memory: all `m v` activations of a rank.
+/// Bubble for equal times and m >= p: `(p - 1)(F + B)` with the times of a chunk, which is 1/v of
+/// GPipe's for the same model. For m < p, each chunk except the first adds `(p - m)(F + B)`.
+/// Memory: all `m v` activations of a rank.
 pub fn looped_bfs(ranks: usize, chunks: usize, microbatches: usize) -> Schedule {
     let order = |rank: usize| {
         let forwards = (0..chunks).flat_map(move |chunk| {

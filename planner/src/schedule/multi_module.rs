@@ -1,16 +1,17 @@
-//! 1F1B over pipelines of several modules: an order that respects how many waves each stage may have in flight.
+//! 1F1B over pipelines of several modules. Each stage has a limit on waves in flight.
 //!
-//! A *wave* is one microbatch on every pipeline of the backbone, with the parts of all modules that it is made from. A
-//! stage from which the longest way to the end has r stages, itself counted, keeps at most r waves in flight: its warm-up
-//! is the longest remaining way in stages, minus one (multi-module 1F1B). Inside this limit every rank does
-//! what can start first, backwards before forwards, earlier waves before later ones.
+//! A *wave* consists of a microbatch per backbone pipeline and the related sub-microbatches in all
+//! modules. If the longest path from a stage to the end has r stages, including this stage, the
+//! limit for the stage is r waves in flight. The warm-up therefore has r - 1 forwards (multi-module
+//! 1F1B). Subject to this limit, a rank runs the action with the earliest possible start. Ties are
+//! resolved in favor of backwards, then earlier waves.
 //!
-//! Where modules share ranks, *phases* can be put one behind the other: a rank begins what belongs to a phase when all it has
-//! to do in earlier phases has been done. So encoders run all forwards of some waves, then the backbone its pipeline,
-//! then the encoders their backwards.
+//! If modules share ranks, *phases* can order their work: a rank starts the actions of a phase
+//! after it has completed all actions in earlier phases. For example, encoders run all forwards for
+//! some waves, then the backbone runs its pipeline, then the encoders run their backwards.
 //!
-//! The order is that of a run, so it never deadlocks: of the earliest wave that is not done something can always start, as no
-//! limit is below one.
+//! The order results from a simulated run, so it is free of deadlocks: some action in the earliest
+//! unfinished wave can always start, because all limits are positive.
 
 mod queue;
 
@@ -23,18 +24,19 @@ use super::{Action, Schedule};
 use crate::cost::PipelineCosts;
 use crate::units::Nanos;
 
-/// What limits the order of one item, a microbatch or a part of one.
+/// Order constraints for an item (a microbatch or sub-microbatch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Its wave.
+    /// Wave index.
     pub wave: u32,
-    /// Phases of its forward and of its backward.
+    /// Phases of the forward and the backward.
     pub phases: [u32; 2],
 }
 
-/// The order of all ranks, made by running it.
+/// Computes the orders of all ranks with a simulated run.
 ///
-/// `turns[i]` is the turn of item `i`, `depths[s]` the most waves in flight on stage `s` (0 counts as 1).
+/// `turns[i]` contains the constraints for item `i`. `depths[s]` is the maximum number of waves in
+/// flight on stage `s` (0 is treated as 1).
 pub fn multi_module(costs: &PipelineCosts, turns: &[Turn], depths: &[u32]) -> Schedule {
     Run::new(costs, turns, depths).finish()
 }
@@ -43,21 +45,21 @@ struct Run<'a> {
     costs: &'a PipelineCosts,
     turns: &'a [Turn],
     depths: &'a [u32],
-    /// What has its inputs, by rank.
+    /// Queued actions per rank.
     queues: Vec<Queue>,
-    /// The ranks by what they do next.
+    /// Selects the rank with the earliest pending action.
     race: Race,
-    /// Forwards that wait until earlier waves are done, by stage; each with its wave.
+    /// Forwards per stage, with their wave, that exceed the limit of waves in flight.
     deep: Vec<BinaryHeap<Reverse<(u32, Waiting)>>>,
     stream: Vec<Nanos>,
-    /// Backwards yet to run, by stage and wave.
+    /// Remaining backwards by stage and wave.
     open: Vec<Vec<u32>>,
-    /// First wave with such, by stage.
+    /// Index per stage of the oldest wave with remaining backwards.
     oldest: Vec<usize>,
-    /// Actions yet to run, by rank and phase, and the first phase with such.
+    /// Remaining actions by rank and phase. `phase` is the current phase per rank.
     left: Vec<Vec<u32>>,
     phase: Vec<usize>,
-    /// Inputs, or outputs, that have not come yet, and when the last of them came, by item.
+    /// Number of pending inputs (or outputs) per item, and the latest arrival so far.
     inputs: Vec<(usize, Nanos)>,
     outputs: Vec<(usize, Nanos)>,
     forward_end: Vec<Nanos>,
@@ -110,7 +112,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Steps over waves of which a stage has nothing left; more forwards may start then.
+    /// Advances the oldest wave of a stage and admits the forwards that are now within the limit.
     fn settle(&mut self, stage: usize) {
         let left = self.open[stage].iter().skip(self.oldest[stage]).position(|&left| left > 0);
         self.oldest[stage] += left.unwrap_or(self.open[stage].len() - self.oldest[stage]);
@@ -121,7 +123,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Steps over phases of which a rank has nothing left, and takes up what waited for the next.
+    /// Advances the phase of a rank and admits its actions.
     fn settle_phase(&mut self, rank: usize) {
         let left = self.left[rank].iter().skip(self.phase[rank]).position(|&left| left > 0);
         self.phase[rank] += left.unwrap_or(self.left[rank].len() - self.phase[rank]);
@@ -130,14 +132,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether an action belongs to a wave that its stage may have in flight.
+    /// Returns whether the action's wave is within the limit for its stage.
     fn is_in_flight(&self, what: &Waiting) -> bool {
         let stage = what.stage as usize;
         let deep = self.oldest[stage] + self.depths[stage].max(1) as usize;
         !what.order.is_forward || (what.order.wave as usize) < deep
     }
 
-    /// An action has its inputs at `ready`.
+    /// Enqueues an action. Its inputs are available at `ready`.
     fn wait(&mut self, item: usize, stage: usize, backward: bool, ready: Nanos) {
         let (rank, turn) = (self.costs.rank_of(stage), self.turns[item]);
         let order = Order { is_forward: !backward, wave: turn.wave, item: item as u32 };
@@ -151,7 +153,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An action of a phase that has begun.
+    /// Admits an action in a started phase.
     fn admit(&mut self, rank: usize, what: Waiting) {
         if self.is_in_flight(&what) {
             self.queues[rank].admit(what);
@@ -226,7 +228,8 @@ impl<'a> Run<'a> {
         self.race.set(rank, self.queues[rank].next());
     }
 
-    /// The gradient of an item is at one of its stages, whose forward ran before.
+    /// Records the arrival of an item's gradient at a stage. The forward on this stage has already
+    /// run.
     fn gradient(&mut self, item: usize, stage: usize, arrival: Nanos) {
         let own = self.forward_end[self.costs.cell(stage, item)];
         self.wait(item, stage, true, arrival.max(own));
@@ -237,9 +240,9 @@ impl<'a> Run<'a> {
 mod tests {
     use super::*;
     use crate::cost::UniformTimes;
-    use crate::flow::{Flows, Path};
     use crate::schedule::one_f_one_b;
     use crate::simulate::{execute, peak_memory};
+    use crate::stage_graph::{Flows, Path};
 
     fn uniform(flows: Flows) -> PipelineCosts {
         let ten = Nanos::new(10);
@@ -251,7 +254,7 @@ mod tests {
         Turn { wave: wave as u32, phases: [0, 0] }
     }
 
-    /// One module, equal times: the order is 1F1B, action by action.
+    /// A single module with equal times has the 1F1B order.
     #[test]
     fn one_module_gives_1f1b() {
         for (ranks, microbatches) in [(1, 3), (2, 5), (4, 9), (5, 3)] {
@@ -262,7 +265,8 @@ mod tests {
         }
     }
 
-    /// An encoder rank in front of two backbone ranks is a pipeline of three: warm-up 2, 1 and 0, and (m + p - 1)(F + B).
+    /// An encoder rank and two backbone ranks form a pipeline with three ranks: warm-up 2, 1 and 0,
+    /// and makespan (m + p - 1)(F + B).
     #[test]
     fn an_encoder_in_front_warms_up_by_the_whole_way_behind_it() {
         let path = |stages, inputs: &[usize]| Path { stages, inputs: inputs.to_vec() };
@@ -276,7 +280,8 @@ mod tests {
         assert_eq!(peaks, [3, 2, 1]);
     }
 
-    /// On one rank: both forwards of the encoder, the backbone's forward and backward of each, both backwards of the encoder.
+    /// On a shared rank: two encoder forwards, then backbone forward and backward per microbatch,
+    /// then two encoder backwards.
     #[test]
     fn phases_follow_each_other_on_a_shared_rank() {
         let path = |stages, inputs: &[usize]| Path { stages, inputs: inputs.to_vec() };

@@ -1,10 +1,11 @@
-//! 1F1B: after a warm-up every forward is followed by a backward (PipeDream-flush; Narayanan et al., 2021).
+//! 1F1B: forwards and backwards alternate after a warm-up (PipeDream-flush; Narayanan et al.,
+//! 2021).
 
 use super::{Action, Schedule};
 
-/// Rank `r` runs `w = min(p - r - 1, m)` forwards, then pairs of forward and backward, then the backwards left.
-/// It keeps at most `w + 1` activations. With equal times F and B and no communication the makespan is
-/// `(m + p - 1)(F + B)`.
+/// Creates a 1F1B schedule. Rank `r` runs `w = min(p - r - 1, m)` forwards, then pairs of forward
+/// and backward, then the remaining backwards. It stores up to `w + 1` activations. For equal times
+/// F and B and no communication, the makespan is `(m + p - 1)(F + B)`.
 pub fn one_f_one_b(ranks: usize, microbatches: usize) -> Schedule {
     let orders = (0..ranks).map(|rank| {
         let warm_up = (ranks - rank - 1).min(microbatches);

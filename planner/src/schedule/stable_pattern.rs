@@ -1,27 +1,28 @@
-//! V-shaped schedules that repeat one pattern: the memory of a rank follows from how long the pattern holds a
-//! microbatch (Qi et al., 2024, "Pipeline Parallelism with Controllable Memory").
+//! V-shaped schedules that repeat a pattern. The lifetime of a microbatch in the pattern determines
+//! the memory per rank (Qi et al., 2024, "Pipeline Parallelism with Controllable Memory").
 
 use std::collections::VecDeque;
 
 use super::zbv::v_stages;
 use super::{Action, ActionKind, Schedule};
 
-/// Slots after which the pattern repeats: F, I and W of two chunks.
+/// Pattern period in slots: F, I and W for two chunks.
 const PERIOD: usize = 6;
-/// Of the four actions that the offsets place: kind and chunk.
+/// Actions placed by the offsets, as (kind, chunk).
 const PLACED: [(ActionKind, usize); 4] =
     [(ActionKind::Forward, 0), (ActionKind::Forward, 1), (ActionKind::InputGrad, 1), (ActionKind::InputGrad, 0)];
 
-/// Slots of F of chunk 0, F of chunk 1, I of chunk 1 and I of chunk 0 of microbatch 0 on one rank; no two leave the same
-/// remainder by six, so that no two microbatches meet in a slot.
+/// Slots on a rank for microbatch 0: F of chunk 0, F of chunk 1, I of chunk 1, I of chunk 0. Their
+/// remainders modulo 6 must differ, so that microbatches never share a slot.
 pub(super) type Offsets = [usize; 4];
 
-/// Builds a schedule from the offsets of every rank.
+/// Creates a schedule from the offsets per rank.
 ///
-/// Microbatch k follows microbatch 0 by 6 k slots; that is the order of F and I on each rank, and in steady state the two
-/// free slots take W. Where the pattern leaves slots free, at both ends, nothing waits for them: the order is run with
-/// all times equal, each action as soon as its input is there, W whenever nothing else is ready, or when a forward
-/// would not fit what the repeated pattern holds at its fullest.
+/// Microbatch k is placed 6 k slots after microbatch 0. This determines the order of F and I per
+/// rank. In steady state, W uses the two free slots. Where the pattern has unused slots, at the
+/// start and the end, actions start earlier: the order is simulated with equal times, and actions
+/// run as soon as their inputs are available. W runs if no other action is ready, or if a forward
+/// would exceed the pattern's peak memory.
 pub(super) fn repeated(offsets: &[Offsets], microbatches: usize) -> Schedule {
     let ranks = offsets.len();
     let cap = offsets.iter().map(held_at_most).max().unwrap_or(0);
@@ -42,7 +43,7 @@ pub(super) fn repeated(offsets: &[Offsets], microbatches: usize) -> Schedule {
     Schedule { stages: 2 * ranks, microbatches, orders: rows.into_iter().map(|row| row.order).collect() }
 }
 
-/// Slots of the two W, of chunk 1 and of chunk 0: the first free ones behind their I.
+/// Slots for W of chunk 1 and W of chunk 0: the earliest free slots after the respective I.
 fn weight_slots(offsets: &Offsets) -> [usize; 2] {
     let mut taken = [false; PERIOD];
     for offset in offsets {
@@ -56,11 +57,12 @@ fn weight_slots(offsets: &Offsets) -> [usize; 2] {
     })
 }
 
-/// Most activations of one chunk that the repeated pattern holds, each from its F to the end of its W.
+/// Maximum number of chunk activations in the repeated pattern. An activation lives from F to the
+/// end of W.
 fn held_at_most(offsets: &Offsets) -> usize {
     let [late, early] = weight_slots(offsets);
     let lives = [(offsets[0], early), (offsets[1], late)];
-    // A life of n slots is that of a microbatch in n / 6 repetitions at once, one more or less by the phase.
+    // A lifetime of n slots overlaps n / 6 repetitions. The phase determines the rounding.
     let held = |phase: usize| -> usize {
         let live = |(start, end): (usize, usize)| {
             let age = (phase + PERIOD - start % PERIOD) % PERIOD;
@@ -71,7 +73,7 @@ fn held_at_most(offsets: &Offsets) -> usize {
     (0..PERIOD).map(held).max().unwrap_or(0)
 }
 
-/// When inputs are there, in slots from 1; 0 is never.
+/// Slot at which an input becomes available, from 1; 0 if pending.
 struct Ready {
     stages: usize,
     forward: Vec<usize>,
@@ -93,7 +95,7 @@ impl Ready {
         }
     }
 
-    /// Whether the input of a forward or an input gradient is there.
+    /// Returns whether the input of F or I is available.
     fn has_input(&self, action: Action, now: usize) -> bool {
         let stage = action.stage as usize;
         let cell = action.microbatch as usize * self.stages + stage;
@@ -107,12 +109,12 @@ impl Ready {
     }
 }
 
-/// One rank: what it has run, and what is left.
+/// State of a rank.
 struct Row {
     order: Vec<Action>,
-    /// F and I left, the next one last.
+    /// Remaining F and I in reverse order.
     left: Vec<Action>,
-    /// W of the I that have run.
+    /// Pending W.
     waiting: VecDeque<Action>,
     held: usize,
 }
@@ -131,7 +133,7 @@ impl Row {
         Self { order: Vec::with_capacity(left.len() / 2 * 3), left, waiting: VecDeque::new(), held: 0 }
     }
 
-    /// What the rank runs in a slot.
+    /// Selects the action for slot `now`.
     fn take(&mut self, ready: &Ready, now: usize, cap: usize) -> Option<Action> {
         let fits = |action: &Action| action.kind != ActionKind::Forward || self.held < cap;
         let next = self.left.last().copied().filter(|action| ready.has_input(*action, now) && fits(action));
@@ -151,8 +153,8 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// Offsets 0, 7, 8, 15 (V-Min, p = 4, rank 0) leave the slots 4 and 5: W of chunk 1 at 10, of chunk 0 at 17. Chunk 0
-    /// lives 18 slots, chunk 1 lives 4: three microbatches and one at once.
+    /// Offsets 0, 7, 8, 15 (V-Min, p = 4, rank 0) leave slots 4 and 5: W of chunk 1 at 10, W of
+    /// chunk 0 at 17. Chunk 0 lives for 18 slots and chunk 1 for 4, so three activations plus one.
     #[test]
     fn the_free_slots_take_the_weight_gradients() {
         let offsets = [0, 7, 8, 15];

@@ -1,14 +1,15 @@
-//! V-Half: half the activation memory of 1F1B for half of its bubble (Qi et al., 2024, "Pipeline Parallelism with
+//! V-Half: half of 1F1B's activation memory (Qi et al., 2024, "Pipeline Parallelism with
 //! Controllable Memory").
 
 use super::Schedule;
 use super::stable_pattern::{Offsets, repeated};
 
-/// Forwards run down the V by two slots a rank and up by one, input gradients the other way round: offsets
-/// `[2 r, 3 p - r - 2, 3 p + d + 2 r - 1, 6 p + d - r - 2]`, d = 3 for an even number of ranks, else 0.
+/// Creates a V-Half schedule. Forwards advance by two slots per rank down the V and by a single
+/// slot up the V; input gradients use the opposite speeds. Offsets: `[2 r, 3 p - r - 2, 3 p + d + 2
+/// r - 1, 6 p + d - r - 2]`, where d = 3 for even p, otherwise 0.
 ///
-/// Memory: `floor(p / 2) + 1` activations of a rank's two chunks on every rank. Bubble with F = I = W and m >= p: half
-/// of 1F1B's, that is 3 (p - 1) actions of one chunk (one less where p is odd).
+/// Memory: `floor(p / 2) + 1` activations for a rank's two chunks on all ranks. Bubble for F = I =
+/// W and m >= p: half of 1F1B's, 3 (p - 1) actions of a chunk, or 3 (p - 1) - 1 for odd p.
 pub fn v_half(ranks: usize, microbatches: usize) -> Schedule {
     let offsets: Vec<Offsets> = (0..ranks).map(|rank| offsets(rank, ranks)).collect();
     repeated(&offsets, microbatches)
@@ -23,7 +24,7 @@ const fn offsets(rank: usize, ranks: usize) -> Offsets {
 mod tests {
     use super::*;
 
-    /// By the formula for p = 4 (d = 3) and p = 3 (d = 0).
+    /// Formula values for p = 4 (d = 3) and p = 3 (d = 0).
     #[test]
     fn offsets_are_those_of_the_definition_and_never_meet() {
         assert_eq!(offsets(0, 4), [0, 10, 14, 25]);

@@ -1,14 +1,16 @@
-//! V-Min: a third of the activation memory of 1F1B, the least that a V of two chunks can do with (Qi et al., 2024,
-//! "Pipeline Parallelism with Controllable Memory").
+//! V-Min: a third of 1F1B's activation memory, the minimum for a V with two chunks (Qi et al.,
+//! 2024, "Pipeline Parallelism with Controllable Memory").
 
 use super::Schedule;
 use super::stable_pattern::{Offsets, repeated};
 
-/// Forwards and input gradients run down and up the V by one slot a rank: offsets
-/// `[r, 2 p - r - 1, 2 p + d + r, 4 p + d - r - 1]`, d = 2 where three divides the ranks, else 0.
+/// Creates a V-Min schedule. Forwards and input gradients advance by a slot per rank down and up
+/// the V. Offsets: `[r, 2 p - r - 1, 2 p + d + r, 4 p + d - r - 1]`, where d = 2 if three divides
+/// p, otherwise 0.
 ///
-/// Memory: `floor((p + 1) / 3) + 1` activations of a rank's two chunks on the fullest rank. Bubble with F = I = W and
-/// m >= p: two thirds of 1F1B's, that is 4 (p - 1) actions of one chunk, one less, or one more where three divides p.
+/// Memory: up to `floor((p + 1) / 3) + 1` activations for a rank's two chunks. Bubble for F = I = W
+/// and m >= p: two thirds of 1F1B's, 4 (p - 1) actions of a chunk, minus one, or plus one if three
+/// divides p.
 pub fn v_min(ranks: usize, microbatches: usize) -> Schedule {
     let offsets: Vec<Offsets> = (0..ranks).map(|rank| offsets(rank, ranks)).collect();
     repeated(&offsets, microbatches)
@@ -23,7 +25,7 @@ const fn offsets(rank: usize, ranks: usize) -> Offsets {
 mod tests {
     use super::*;
 
-    /// By the formula for p = 4 (d = 0) and p = 3 (d = 2).
+    /// Formula values for p = 4 (d = 0) and p = 3 (d = 2).
     #[test]
     fn offsets_are_those_of_the_definition_and_never_meet() {
         assert_eq!(offsets(0, 4), [0, 7, 8, 15]);

@@ -1,10 +1,12 @@
-//! Wait-free cyclic schedules: orders made for the microbatches at hand (after DynaPipe, Jiang et al., 2024).
+//! Wait-free cyclic schedules: orders generated for specific microbatches (after DynaPipe, Jiang et
+//! al., 2024).
 //!
-//! [`list`] walks through time: whenever a rank is free it takes whatever is ready, alternating forward and
-//! backward, under a memory cap and a limit of activations in flight. Which microbatch enters first and how deep
-//! the pipeline may fill decide how good that is; [`search`] tries a portfolio of both, the fixed orders of 1F1B and
-//! of the interleaved schedule included, and then swaps microbatches while that helps. The result is therefore
-//! never slower than the fixed orders under the same memory.
+//! [`list`] simulates time: a free rank runs any ready action, alternating forward and backward,
+//! subject to a memory cap and a limit on activations in flight. The quality depends on the entry
+//! order of microbatches and on the pipeline depth. [`search`] evaluates a portfolio of both,
+//! including the fixed orders of 1F1B and the interleaved schedule, and then moves microbatches
+//! while this improves the makespan. The fixed orders are therefore an upper bound for the same
+//! memory.
 
 mod effort;
 mod ground;

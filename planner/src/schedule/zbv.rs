@@ -1,20 +1,25 @@
-//! ZBV: zero bubble with the memory of 1F1B, two chunks a rank laid out as a V (Qi et al., 2023, "Zero Bubble Pipeline
-//! Parallelism").
+//! ZBV: zero bubble with the memory of 1F1B and two V-shaped chunks per rank (Qi et al., 2023,
+//! "Zero Bubble Pipeline Parallelism").
 
 use super::{Action, Schedule};
 
-/// The two chunks of a rank in a V: chunk 0 is stage r, chunk 1 stage 2 p - 1 - r.
+/// Returns the stages of a rank's two chunks: chunk 0 is stage r, chunk 1 is stage 2 p - 1 - r.
 pub(super) const fn v_stages(rank: usize, ranks: usize) -> [usize; 2] {
     [rank, 2 * ranks - 1 - rank]
 }
 
-/// The order is the one for `n = max(2 p - 1, m)` microbatches without those that do not exist. Rank `r` warms up with
-/// `2 (p - r) - 1` forwards of chunk 0, `r` pairs of forwards of both chunks and `p - r` of F, I and W of chunk 1. Then
-/// F of chunk 0 while there are any, I and W of chunk 0, F, I and W of chunk 1, until chunk 1 has caught up. At the end
-/// `r` pairs of I, the `p - r` other I of chunk 0 with their W, and the W left, of chunk 1 first.
+/// Creates a ZBV schedule: the order for `n = max(2 p - 1, m)` microbatches, without microbatches
+/// that do not exist. Rank `r` runs
 ///
-/// With F = I = W and m >= 2 p - 1 no rank waits between its first and its last action: bubble 0. Memory: p activations
-/// of a rank's two chunks on every rank.
+/// 1. warm-up: `2 (p - r) - 1` forwards of chunk 0, `r` pairs of forwards of both chunks, and `p -
+///    r` times F, I and W of chunk 1;
+/// 2. F of chunk 0 (if any remain), I and W of chunk 0, F, I and W of chunk 1, repeated until chunk
+///    1 has caught up;
+/// 3. `r` pairs of I, the `p - r` remaining I of chunk 0 with W, and the remaining W, starting with
+///    chunk 1.
+///
+/// For F = I = W and m >= 2 p - 1, no rank is idle between the start and the end of its work: the
+/// bubble is 0. Memory: p activations for a rank's two chunks on all ranks.
 pub fn zbv(ranks: usize, microbatches: usize) -> Schedule {
     let orders = (0..ranks).map(|rank| {
         let mut row = Row { stages: v_stages(rank, ranks), ..Row::default() };
@@ -26,7 +31,7 @@ pub fn zbv(ranks: usize, microbatches: usize) -> Schedule {
     Schedule { stages: 2 * ranks, microbatches, orders: orders.collect() }
 }
 
-/// The order of one rank as it grows. Both chunks take their microbatches in turn.
+/// The order of a rank under construction. Both chunks process microbatches in sequence.
 #[derive(Default)]
 struct Row {
     stages: [usize; 2],
@@ -82,7 +87,7 @@ impl Row {
         self.weights[chunk] += 1;
     }
 
-    /// The next I and the next W, which may be of an older microbatch.
+    /// Adds I and the oldest pending W, which can belong to an older microbatch.
     fn backward(&mut self, chunk: usize) {
         self.input_grad(chunk);
         self.weight_grad(chunk);

@@ -1,31 +1,33 @@
-//! Zero bubble schedules made for the times at hand, with split backwards and a memory cap (Qi et al., 2023, "Zero Bubble
-//! Pipeline Parallelism", the automatic schedule).
+//! Zero bubble schedules for given times, with split backwards and a memory cap (Qi et al., 2023,
+//! "Zero Bubble Pipeline Parallelism", the automatic schedule).
 //!
-//! Every rank first runs forwards until its first gradient arrives or its memory is full. Then it takes one forward and
-//! one input gradient in turn, in the order of the microbatches. Weight gradients need no other rank, so they fill the
-//! time in which nothing has arrived, give back memory where a forward needs it, and run at the end else. Three
-//! questions have no answer that is best for all times; all eight combinations are tried, and two fixed orders. The
-//! shortest schedule is kept, of equally short ones that whose ranks are occupied the shortest.
+//! In the warm-up, a rank runs forwards up to the arrival of the first gradient, or up to the
+//! memory cap. Then it alternates forwards and input gradients, in microbatch order. No other rank
+//! depends on weight gradients: they fill idle time, release memory for a forward, or run at the
+//! end. No heuristic is optimal for all times. The builder tries all eight combinations of three
+//! heuristics, plus two fixed orders, and selects the schedule with the minimum iteration time,
+//! then with the minimum rank span.
 
 mod builder;
 
 use super::interleaved_zero_bubble::lagging;
 use super::{Action, Schedule, ScheduleError, ScheduleKind};
+use crate::action::ActionKind;
 use crate::cost::PipelineCosts;
-use crate::schedule::ActionKind;
 use crate::simulate::execute;
 use crate::units::{Bytes, Nanos};
 
 use builder::Builder;
 
-/// The three questions.
+/// The three heuristics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Heuristics {
-    /// Before the first gradient, one more forward runs although the gradient then waits for it.
+    /// In the warm-up, run another forward even if this delays the first gradient.
     fill_before_first: bool,
-    /// A forward that would make a gradient wait is put off where the next rank has enough to do.
+    /// Defer a forward that would delay a gradient, if the following rank has enough work.
     gradients_first: bool,
-    /// A weight gradient runs in a gap shorter than itself, where the gap would be the longest of any rank.
+    /// Run a weight gradient in a gap that is too short, if the rank would otherwise have the
+    /// maximum total idle time.
     fill_short_gaps: bool,
 }
 
@@ -39,28 +41,29 @@ impl Heuristics {
     }
 }
 
-/// ZB-H1: the memory of 1F1B, p activations on every rank.
+/// Creates a ZB-H1 schedule. Memory: p activations per rank, as in 1F1B.
 ///
-/// Bubble with equal times: `(p - 1)(F + I - W)`.
+/// Bubble for equal times: `(p - 1)(F + I - W)`.
 ///
 /// # Errors
-/// Names a rank on which one microbatch does not fit; ranks must hold one stage each.
+/// If a rank has more than one stage, or if a single microbatch does not fit on a rank.
 pub fn zb_h1(costs: &PipelineCosts, limit: Option<Bytes>) -> Result<Schedule, ScheduleError> {
     automatic(ScheduleKind::ZbH1, costs, limit, &[])
 }
 
-/// ZB-H2: twice the memory of 1F1B, 2 p activations on every rank.
+/// Creates a ZB-H2 schedule. Memory: 2 p activations per rank, twice the memory of 1F1B.
 ///
-/// Bubble with equal times and m >= 2 p - 1: `(p - 1)(F + I - 2 W)`, nothing where F = I = W.
+/// Bubble for equal times and m >= 2 p - 1: `(p - 1)(F + I - 2 W)`, zero for F = I = W.
 ///
 /// # Errors
-/// Names a rank on which one microbatch does not fit; ranks must hold one stage each.
+/// If a rank has more than one stage, or if a single microbatch does not fit on a rank.
 pub fn zb_h2(costs: &PipelineCosts, limit: Option<Bytes>) -> Result<Schedule, ScheduleError> {
     automatic(ScheduleKind::ZbH2, costs, limit, &[])
 }
 
-/// The best schedule under the kind's cap, and under `limit` bytes on each rank where that is less. `released` is what
-/// the input gradient of each cell gives back of its activation; nothing where it is empty.
+/// Returns the schedule with the minimum iteration time, subject to the kind's memory cap and
+/// `limit` bytes per rank. `released` contains the activation bytes released by the input gradient,
+/// per cell; empty for none.
 pub(crate) fn automatic(
     kind: ScheduleKind,
     costs: &PipelineCosts,
@@ -72,7 +75,7 @@ pub(crate) fn automatic(
     }
     let deepest = if kind == ScheduleKind::ZbH2 { 2 } else { 1 };
     let mut candidates = Vec::new();
-    // What needs less memory is tried too, so that ZB-H2 is never behind ZB-H1.
+    // Try smaller memory caps too, so that ZB-H2 is never slower than ZB-H1.
     for depth in 1..=deepest {
         let caps = caps(kind, costs, depth * costs.ranks(), limit)?;
         candidates.extend(Heuristics::all().map(|heuristics| {
@@ -88,8 +91,9 @@ pub(crate) fn automatic(
     Ok(Schedule { stages: costs.stages(), microbatches: costs.microbatches(), orders })
 }
 
-/// A fixed order, if it stays within the memory: `depth (p - 1 - r)` forwards first, weight gradients `lag(r)` late. With
-/// `depth r` it is the one made for F = I = W; with none it is never behind 1F1B.
+/// Builds a fixed order with `depth (p - 1 - r)` initial forwards and weight gradients that lag by
+/// `lag(r)`. Returns `None` if it exceeds the memory cap. A lag of `depth r` is optimal for F = I =
+/// W. Without lag, the order is never slower than 1F1B.
 fn by_hand(
     costs: &PipelineCosts,
     depth: usize,
@@ -113,7 +117,7 @@ fn by_hand(
     Some((built.occupied(costs), built.orders))
 }
 
-/// Whether an order stays within a rank's memory.
+/// Returns whether an order fits in a rank's memory.
 fn fits(order: &[Action], costs: &PipelineCosts, cap: Cap, released: &[Bytes]) -> bool {
     let mut held = Bytes::ZERO;
     order.iter().all(|action| {
@@ -125,7 +129,7 @@ fn fits(order: &[Action], costs: &PipelineCosts, cap: Cap, released: &[Bytes]) -
     })
 }
 
-/// What an action of a split backward takes of memory when it starts, and gives back when it ends.
+/// Returns the bytes that an action allocates when it starts and releases when it ends.
 fn change(kind: ActionKind, cell: usize, costs: &PipelineCosts, released: &[Bytes]) -> (Bytes, Bytes) {
     let (activation, transient) = (costs.activation[cell], costs.transient[cell]);
     let released = released.get(cell).copied().unwrap_or(Bytes::ZERO);
@@ -138,8 +142,8 @@ fn change(kind: ActionKind, cell: usize, costs: &PipelineCosts, released: &[Byte
     }
 }
 
-/// What each rank may hold above its static memory, and how much of that forwards must leave for the largest input
-/// gradient.
+/// Memory per rank in addition to static memory (`held`). Forwards must leave `kept_free` of it for
+/// the temporary memory of input gradients.
 #[derive(Debug, Clone, Copy)]
 struct Cap {
     held: Bytes,
@@ -171,10 +175,10 @@ fn caps(
     largest.into_iter().enumerate().map(cap).collect()
 }
 
-/// End of the iteration, and the longest time from the first to the last action of a rank.
+/// (iteration time, maximum rank span).
 type Occupied = (Nanos, Nanos);
 
-/// A schedule as it was built.
+/// A built schedule. Contains start and end per rank.
 struct Built {
     orders: Vec<Vec<Action>>,
     start: Vec<Nanos>,

@@ -1,37 +1,37 @@
-//! What has arrived where: the rules that every simulation of a schedule shares.
+//! Input arrival times: dependency rules, common to all simulations.
 
+use crate::action::{Action, ActionKind};
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, ActionKind};
 use crate::units::Nanos;
 
 const NOT_YET: Nanos = Nanos::new(u64::MAX);
 
-/// When an action runs, and when what it sends has arrived.
+/// Times for an action and the resulting send.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub start: Nanos,
     pub end: Nanos,
-    /// Start of the send behind it; when its result is there where none is sent.
+    /// Send start. Without a send, the time when the result is available.
     pub send_start: Nanos,
-    /// When the rank's stream is free again.
+    /// Time when the rank's send stream is free.
     pub stream_free: Nanos,
 }
 
-/// Outputs of a pipeline by cell.
+/// Outputs per cell (microbatch, stage).
 #[derive(Debug, Clone)]
 pub(super) struct Arrivals<'a> {
     pub costs: &'a PipelineCosts,
-    /// When the forward's output is at the next stage.
+    /// Arrival time of the forward output at the following stage.
     forward_arrival: Vec<Nanos>,
-    /// When the forward itself ended, which its own backward needs.
+    /// End of the forward pass, required by the backward pass in the same cell.
     forward_end: Vec<Nanos>,
-    /// When the input gradient is at the previous stage.
+    /// Arrival time of the input gradient at the previous stage.
     gradient_arrival: Vec<Nanos>,
     input_grad_end: Vec<Nanos>,
 }
 
 impl<'a> Arrivals<'a> {
-    /// Nothing has run.
+    /// Creates the initial state.
     pub(super) fn none(costs: &'a PipelineCosts) -> Self {
         let column = || vec![NOT_YET; costs.flows.cells()];
         Self {
@@ -47,12 +47,13 @@ impl<'a> Arrivals<'a> {
         self.costs.cell(action.stage as usize, action.microbatch as usize)
     }
 
-    /// When the inputs of an action are there; `None` while they are not.
+    /// Returns the time when all inputs are available; `None` if an input is missing.
     pub(super) fn input_time(&self, action: Action) -> Option<Nanos> {
         let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
         let (cell, cells) = (self.cell(action), flows.cells_of(microbatch));
         let time = match action.kind {
-            // Nothing is handed on inside a gang; when its ranks are free is another matter.
+            // Rank groups do not transfer activations between ranks. [`super::rendezvous`]
+            // synchronizes the start.
             ActionKind::Forward if flows.gang_of(microbatch).is_some() => Nanos::ZERO,
             ActionKind::Backward | ActionKind::InputGrad if flows.gang_of(microbatch).is_some() => {
                 self.forward_end[cell]
@@ -77,8 +78,8 @@ impl<'a> Arrivals<'a> {
         (time != NOT_YET).then_some(time)
     }
 
-    /// Whether and when what runs at once with the head of an order can start: the inputs of the action, and of the
-    /// one behind it where the two are overlapped.
+    /// Returns the earliest input time for the first action in `order`. If the action is overlapped
+    /// with its successor, the inputs for both are required.
     pub(super) fn head_time(&self, order: &[Action]) -> Option<Nanos> {
         let action = order.first()?;
         let input = self.input_time(*action)?;
@@ -98,15 +99,16 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Runs an action whose inputs are there at `input` on a rank and a stream that are free at `free` and `stream`.
+    /// Runs an action with inputs available at `input`, on a rank free at `free` and a send stream
+    /// free at `stream`.
     pub(super) fn run(&mut self, action: Action, input: Nanos, free: Nanos, stream: Nanos) -> Times {
         let start = free.max(input);
         let end = start + self.duration(action);
         self.finish(action, start, end, end, stream)
     }
 
-    /// Runs two overlapped actions at once. Each is drawn for its share of the time they take together; what they
-    /// send is there when both have ended.
+    /// Runs two overlapped actions. The drawn durations divide the common duration in proportion.
+    /// Outputs become available at the common end.
     pub(super) fn run_overlapped(
         &mut self,
         first: Action,
@@ -126,7 +128,7 @@ impl<'a> Arrivals<'a> {
         [first, second]
     }
 
-    /// Notes what an action has produced once `ready`.
+    /// Records the outputs, available at `ready`.
     fn finish(&mut self, action: Action, start: Nanos, end: Nanos, ready: Nanos, stream: Nanos) -> Times {
         let cell = self.cell(action);
         let send = match action.kind {
@@ -151,7 +153,7 @@ impl<'a> Arrivals<'a> {
         Times { start, end, send_start, stream_free: if sends { arrival } else { stream } }
     }
 
-    /// As if an action had not run.
+    /// Removes the outputs.
     pub(super) fn forget(&mut self, action: Action) {
         let cell = self.cell(action);
         match action.kind {
@@ -167,7 +169,7 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Calls `each` with every rank whose next action may have been waiting for this one.
+    /// Calls `each` with all ranks whose next action can depend on this action.
     pub(super) fn fed_ranks(&self, action: Action, mut each: impl FnMut(usize)) {
         let (flows, stage, microbatch) = (&self.costs.flows, action.stage as usize, action.microbatch as usize);
         if flows.gang_of(microbatch).is_some() {

@@ -1,24 +1,24 @@
-//! From times to a timeline: columns of spans, memory curves, critical path.
+//! Converts simulated times to a timeline: span columns, memory curves, critical path.
 
 use super::execution::{Execution, Start};
 use super::memory;
+use crate::action::{Action, ActionKind, Schedule};
 use crate::cost::PipelineCosts;
-use crate::flow::Flows;
-use crate::schedule::{Action, ActionKind, Schedule};
+use crate::stage_graph::Flows;
 use crate::timeline::{Join, NO_SPAN, SpanKind, Timeline};
 use crate::units::Nanos;
 
-/// When each rank may begin to synchronise gradients: when all its replicas are done.
+/// Earliest gradient synchronization time per rank, after all replicas have finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepEnd {
-    /// By rank.
+    /// Synchronization start per rank.
     pub sync_start: Vec<Nanos>,
-    /// Whether ranks wait for each other, all of them being in one list.
+    /// True if ranks synchronize and all belong to the same rank list.
     pub joined: bool,
 }
 
 impl StepEnd {
-    /// Over the executions of all replicas.
+    /// Computes the times from all replicas.
     pub fn of<'a>(ranks: usize, executions: impl Iterator<Item = &'a Execution>) -> Self {
         let mut sync_start = vec![Nanos::ZERO; ranks];
         for execution in executions {
@@ -29,7 +29,8 @@ impl StepEnd {
         Self { sync_start, joined: false }
     }
 
-    /// Ranks that synchronise together begin together: `first[rank]` names the first rank of each one's group.
+    /// Sets a common start per synchronization group. `first[rank]` is the first rank of the group
+    /// that contains `rank`.
     pub fn join(&mut self, first: &[usize]) {
         for (rank, &group) in first.iter().enumerate() {
             self.sync_start[group] = self.sync_start[group].max(self.sync_start[rank]);
@@ -39,7 +40,7 @@ impl StepEnd {
         }
     }
 
-    /// End of the iteration: the last optimizer step.
+    /// Returns the iteration end, after the last optimizer step.
     pub fn iteration_end(&self, costs: &PipelineCosts) -> Nanos {
         let ends =
             self.sync_start.iter().enumerate().map(|(rank, &start)| start + costs.sync[rank] + costs.optimizer[rank]);
@@ -47,7 +48,7 @@ impl StepEnd {
     }
 }
 
-/// The timeline of one replica.
+/// Creates the timeline for a replica.
 pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts, end: &StepEnd) -> Timeline {
     let mut builder = Builder {
         schedule,
@@ -80,7 +81,8 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
     timeline
 }
 
-/// What starts late without an input of its own waited for what ended then: the phase before it.
+/// If a span starts late and has no input, links it to the span that ends at this time, in the
+/// previous phase.
 fn join_phases(timeline: &mut Timeline) {
     for span in 0..timeline.len() {
         let start = timeline.start_ns[span];
@@ -97,7 +99,7 @@ fn joins(flows: &Flows) -> Vec<Join> {
     (0..flows.microbatches()).flat_map(into).collect()
 }
 
-/// The spans of actions that run with the one behind them.
+/// Returns the spans overlapped with their successor.
 fn overlapped(schedule: &Schedule, timeline: &Timeline) -> Vec<u32> {
     let of_rank = |(rank, order): (usize, &Vec<Action>)| {
         let first = timeline.compute_lane(rank).start;
@@ -112,13 +114,13 @@ struct Builder<'a> {
     execution: &'a Execution,
     costs: &'a PipelineCosts,
     timeline: Timeline,
-    /// Of each forward (even) and gradient (odd) cell: the span that computes it, and the span that delivers it.
+    /// For each forward (even) and gradient (odd) cell: the computing span and the delivering span.
     producer: Vec<(u32, u32)>,
-    /// When each numbered span ends.
+    /// End time per span.
     ready: Vec<Nanos>,
-    /// Of forward and backward of each gang the span behind which the last of its ranks came.
+    /// Per rank group, forward and backward: the span before the arrival of the last rank.
     last_come: Vec<u32>,
-    /// Of each rank its last action's span.
+    /// Last compute span per rank.
     last_of: Vec<u32>,
 }
 
@@ -137,7 +139,7 @@ impl Builder<'_> {
         2 * cell + usize::from(action.kind != ActionKind::Forward)
     }
 
-    /// Indices of all spans are known before any is written: lanes follow each other rank by rank.
+    /// Assigns all span indices before spans are written. Lanes are ordered by rank.
     fn number_spans(&mut self) {
         let mut next = 0_u32;
         self.last_come = vec![NO_SPAN; 2 * self.costs.flows.gangs()];
@@ -171,7 +173,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The meeting of a gang that an action takes part in.
+    /// Returns the rendezvous index for an action in a rank group.
     fn meeting(&self, action: Action) -> Option<usize> {
         let gang = self.costs.flows.gang_of(action.microbatch as usize)?;
         Some(2 * gang + usize::from(action.kind != ActionKind::Forward))
@@ -209,7 +211,7 @@ impl Builder<'_> {
                 ActionKind::WeightGrad => SpanKind::WeightGrad,
             };
             let (start, stop) = (self.execution.start[rank][place], self.execution.end[rank][place]);
-            // Ranks that work together all hold the one stage that there is.
+            // All ranks in a group have the complete model, which is stage 0.
             let stage = if self.meeting(action).is_some() { 0 } else { action.stage };
             self.push(kind, stage, action.microbatch, start, stop, bound_by);
             if let Some(exposed) = self.timeline.exposed_ns.last_mut() {
@@ -220,8 +222,9 @@ impl Builder<'_> {
         let tail = self.tail(rank);
         let first_kind = tail.first().map_or(SpanKind::Optimizer, |part| part.0);
         for (kind, duration) in tail {
-            // A wait for other replicas has no span of this pipeline to point at: the rank's own last is named. Where those that
-            // are waited for stand in the same list, the one that ended then is.
+            // A wait for other replicas has no span in this pipeline, so `bound_by` is the rank's
+            // previous span. If the awaited ranks are in the same list, `bound_by` is the span that
+            // ended at this time.
             let waited = (kind == first_kind && end.joined && self.execution.rank_end(rank) < at).then(|| {
                 let other = (0..self.last_of.len()).find(|&other| self.execution.rank_end(other) == at);
                 other.map_or(NO_SPAN, |other| self.last_of[other])
@@ -233,14 +236,15 @@ impl Builder<'_> {
         self.timeline.lane_offsets.push(self.timeline.len() as u32);
     }
 
-    /// The span that delivered the latest input of what starts there: two that overlap wait for the inputs of both.
+    /// Returns the span that delivered the latest input. Overlapped actions require the inputs of
+    /// both.
     fn last_input(&self, order: &[Action], place: usize) -> u32 {
         let waiting = &order[place..=end_place(order, place)];
         let inputs = waiting.iter().map(|&action| self.input_span(action)).filter(|&span| span != NO_SPAN);
         inputs.max_by_key(|&span| self.ready[span as usize]).unwrap_or(NO_SPAN)
     }
 
-    /// The span that delivered the latest of an action's inputs.
+    /// Returns the span that delivered the latest input.
     fn input_span(&self, action: Action) -> u32 {
         if let Some(meeting) = self.meeting(action) {
             return self.last_come[meeting];
@@ -254,7 +258,8 @@ impl Builder<'_> {
             ActionKind::Forward => {
                 self.latest(flows.inputs(microbatch), |input| forward(flows.cells_of(input).end - 1).1)
             }
-            // Its own forward ran on this rank before, so a wait is always for a gradient, if there is one.
+            // The forward pass ran earlier on this rank, so the pending input is a gradient, if
+            // there is one.
             ActionKind::Backward | ActionKind::InputGrad if cell + 1 < cells.end => gradient(cell + 1).1,
             ActionKind::Backward | ActionKind::InputGrad if flows.outputs(microbatch).is_empty() => forward(cell).0,
             ActionKind::Backward | ActionKind::InputGrad => {
@@ -264,7 +269,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Of the microbatches that feed an action, the span that delivered last.
+    /// Returns the span with the latest delivery to the given microbatches.
     fn latest(&self, feeding: &[u32], delivered: impl Fn(usize) -> u32) -> u32 {
         let last = feeding.iter().max_by_key(|&&other| self.ready[delivered(other as usize) as usize]);
         last.map_or(NO_SPAN, |&other| delivered(other as usize))
@@ -292,7 +297,7 @@ impl Builder<'_> {
     }
 }
 
-/// Communication inside an action that its computation waits for.
+/// Returns the communication time that blocks the computation of an action.
 fn exposed_in(costs: &PipelineCosts, action: Action) -> Nanos {
     let cell = costs.cell(action.stage as usize, action.microbatch as usize);
     match action.kind {
@@ -302,12 +307,13 @@ fn exposed_in(costs: &PipelineCosts, action: Action) -> Nanos {
     }
 }
 
-/// The place at whose end the result of an action is there: of two that overlap, when both are done.
+/// Returns the position whose end makes the result available: for overlapped actions, the
+/// successor.
 fn end_place(order: &[Action], place: usize) -> usize {
     if order[place].with_next && place + 1 < order.len() { place + 1 } else { place }
 }
 
-/// From the span that ends last back along what let each start.
+/// Follows `bound_by` backward from the span with the latest end.
 fn critical_path(timeline: &Timeline) -> Vec<u32> {
     let last = (0..timeline.len()).max_by_key(|&span| (timeline.end_ns(span), std::cmp::Reverse(span)));
     let mut path = Vec::new();

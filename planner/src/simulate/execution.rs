@@ -1,52 +1,52 @@
-//! When every action of a schedule runs.
+//! Simulated start and end times for all actions in a schedule.
 
 use super::arrivals::{Arrivals, Times};
 use super::rendezvous::Rendezvous;
+use crate::action::{Action, Schedule};
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, Schedule};
 use crate::units::Nanos;
 
-/// What let an action start when it did.
+/// Cause of an action's start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Nothing: it starts at time zero.
+    /// The action starts at time zero.
     Begin,
-    /// The action before it on its rank.
+    /// The previous action on the rank.
     Rank,
-    /// Its input: the action that made it, on another rank or the same.
+    /// The input, produced on this or another rank.
     Input,
 }
 
-/// Times of all actions of a schedule, by rank and place in the rank's order.
+/// Times per action, indexed by rank and position in the rank's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
-    /// Start of each action.
+    /// Start time.
     pub start: Vec<Vec<Nanos>>,
-    /// End of each action.
+    /// End time.
     pub end: Vec<Vec<Nanos>>,
-    /// What let each action start.
+    /// Cause of the start time.
     pub bound_by: Vec<Vec<Start>>,
-    /// Start of the send behind each action; where there is none, when its result is there.
+    /// Send start. Without a send, the time when the result is available.
     pub send_start: Vec<Vec<Nanos>>,
 }
 
 impl Execution {
-    /// End of the last action of a rank.
+    /// Returns the end time of a rank.
     pub fn rank_end(&self, rank: usize) -> Nanos {
         self.end[rank].last().copied().unwrap_or(Nanos::ZERO)
     }
 
-    /// End of the last action of all ranks.
+    /// Returns the maximum end time over all ranks.
     pub fn makespan(&self) -> Nanos {
         (0..self.end.len()).map(|rank| self.rank_end(rank)).max().unwrap_or(Nanos::ZERO)
     }
 }
 
-/// Ranks wait for each other in a circle.
+/// Cyclic wait between ranks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("deadlock: {}", describe(.waiting))]
 pub struct Deadlock {
-    /// For every rank that is stuck: the rank, its place in the order, the action there.
+    /// Blocked ranks: rank, position in the order, action.
     pub waiting: Vec<(usize, usize, Action)>,
 }
 
@@ -55,10 +55,10 @@ fn describe(waiting: &[(usize, usize, Action)]) -> String {
     cells.collect::<Vec<_>>().join("; ")
 }
 
-/// Runs a schedule.
+/// Simulates a schedule.
 ///
 /// # Errors
-/// Names what every stuck rank waits at when no rank can go on.
+/// If no rank can continue. The error lists the blocked ranks and actions.
 pub fn execute(schedule: &Schedule, costs: &PipelineCosts) -> Result<Execution, Deadlock> {
     Run::new(schedule, costs).finish()
 }
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
         if waiting.is_empty() { Ok(self.execution) } else { Err(Deadlock { waiting }) }
     }
 
-    /// Runs the head of a rank's order, two actions where they are overlapped; returns what ran.
+    /// Runs one action on a rank, or two if they are overlapped. Returns the actions.
     fn run(&mut self, rank: usize, order: &'a [Action], input: Nanos) -> &'a [Action] {
         let free = self.rank_free[rank];
         let bound_by = match (input > free, self.next[rank]) {
@@ -166,7 +166,7 @@ mod tests {
         PipelineCosts::uniform(ranks, chunks, microbatches, times)
     }
 
-    /// (m + p - 1)(F + B) for both, F = 100 and B = 200.
+    /// (m + p - 1)(F + B) for both schedules, with F = 100 and B = 200.
     #[test]
     fn uniform_gpipe_and_1f1b_take_the_closed_form() {
         for (ranks, microbatches) in [(1, 1), (1, 7), (4, 4), (4, 12), (8, 64), (8, 3)] {
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// m v (F + B) of work a rank, F and B being those of a chunk, and a bubble of (p - 1)(F + B).
+    /// m v (F + B) work per rank, with F and B per chunk, and a bubble of (p - 1)(F + B).
     #[test]
     fn the_uniform_interleaved_bubble_shrinks_with_the_chunks() {
         for (ranks, chunks, microbatches) in [(4, 2, 8), (4, 3, 16), (2, 4, 6), (8, 2, 64)] {

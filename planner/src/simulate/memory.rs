@@ -1,16 +1,16 @@
-//! Memory of every rank while a schedule runs.
+//! Memory per rank during a schedule.
 
 use super::execution::Execution;
+use crate::action::{ActionKind, Schedule};
 use crate::cost::PipelineCosts;
-use crate::schedule::{ActionKind, Schedule};
 use crate::timeline::MemoryCurve;
 use crate::units::{Bytes, Nanos};
 
-/// Calls `change(time, bytes now held)` at every change of a rank's memory.
+/// Calls `change(time, bytes)` for all changes of a rank's memory.
 ///
-/// Activations are held from the start of the forward to the end of the (full or weight) backward, what
-/// recomputation brings back during the backward. A rank runs one action after the other, so its changes come
-/// in the order of its actions.
+/// Activations use memory from the start of the forward pass to the end of the (full or weight)
+/// backward pass, recomputed activations during the backward pass. A rank runs actions
+/// sequentially, so the changes are in action order.
 fn changes(
     rank: usize,
     schedule: &Schedule,
@@ -47,20 +47,20 @@ fn changes(
     }
 }
 
-/// What a rank holds when it holds most, beside its model state.
+/// Peak memory per rank, excluding model states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peak {
-    /// When it is first reached.
+    /// Earliest time at which the peak is reached.
     pub at: Nanos,
-    /// Kept activations.
+    /// Stored activations.
     pub activations: Bytes,
-    /// Gradients of activations and what recomputation brings back.
+    /// Activation gradients and recomputed activations.
     pub temporary: Bytes,
-    /// Forwards whose backward has not run.
+    /// Number of forward passes whose backward pass is not complete.
     pub in_flight: u32,
 }
 
-/// What a rank's memory consists of at its peak.
+/// Returns the components of a rank's peak memory.
 pub fn peak_composition(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Peak {
     let fixed = costs.static_memory[rank].get();
     let (mut kept, mut in_flight) = (0_u64, 0_u32);
@@ -89,7 +89,8 @@ pub fn peak_composition(rank: usize, schedule: &Schedule, execution: &Execution,
             }
             ActionKind::InputGrad => {
                 see(kept, transient, in_flight);
-                // Gradients for the weights wait beside the activation until those run.
+                // Until the weight gradient runs, its gradient inputs are stored in addition to the
+                // activation.
                 kept = kept.saturating_add(transient);
             }
             ActionKind::WeightGrad => {
@@ -102,14 +103,14 @@ pub fn peak_composition(rank: usize, schedule: &Schedule, execution: &Execution,
     best
 }
 
-/// Largest memory of a rank.
+/// Returns the peak memory per rank.
 pub fn peak_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Bytes {
     let mut peak = costs.static_memory[rank].get();
     changes(rank, schedule, execution, costs, |_, held| peak = peak.max(held));
     Bytes::new(peak)
 }
 
-/// The rank with the largest memory, and that memory.
+/// Returns the rank with the maximum peak memory, and the value.
 pub fn peak_memory_over(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> (usize, Bytes) {
     (0..schedule.ranks())
         .map(|rank| (rank, peak_memory(rank, schedule, execution, costs)))
@@ -117,7 +118,7 @@ pub fn peak_memory_over(schedule: &Schedule, execution: &Execution, costs: &Pipe
         .unwrap_or((0, Bytes::ZERO))
 }
 
-/// The staircase of a rank's memory.
+/// Returns the memory curve per rank.
 pub(super) fn curve(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> MemoryCurve {
     let static_bytes = costs.static_memory[rank].get();
     let mut curve = MemoryCurve { static_bytes, peak_bytes: static_bytes, time_ns: vec![0], bytes: vec![static_bytes] };
@@ -140,8 +141,8 @@ mod tests {
     use crate::schedule::{Grouping, gpipe, interleaved, one_f_one_b};
     use crate::simulate::execute;
 
-    /// One byte an activation: p - r of them under 1F1B, all m under GPipe, and under the interleaved schedule one
-    /// more than the 2 (p - r - 1) + (v - 1) p of the warm-up.
+    /// One byte per activation: p - r stored microbatches for 1F1B, all m for GPipe. The
+    /// interleaved schedule stores one more than the 2 (p - r - 1) + (v - 1) p from the warm-up.
     #[test]
     fn uniform_schedules_keep_the_activations_that_the_literature_says() {
         let times = UniformTimes {

@@ -1,32 +1,32 @@
-//! Where the ranks of a gang wait for each other.
+//! Synchronization within rank groups.
 
-use crate::flow::Flows;
-use crate::schedule::{Action, ActionKind};
+use crate::action::{Action, ActionKind};
+use crate::stage_graph::Flows;
 use crate::units::Nanos;
 
-/// Who has come to what the ranks of a gang do together.
+/// Arrival state for joint actions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rendezvous {
-    /// Of each microbatch its gang; empty where there are none.
+    /// Rank group per microbatch; empty if there are no groups.
     gang: Vec<usize>,
-    /// Forward and backward of each gang.
+    /// Forward and backward per rank group.
     meetings: Vec<Meeting>,
-    /// Of each rank the meeting that it waits for.
+    /// Awaited rendezvous per rank.
     waits: Vec<Option<usize>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Meeting {
-    /// Ranks that must come.
+    /// Number of required arrivals.
     expected: usize,
-    /// Ranks that have come.
+    /// Number of arrivals so far.
     come: usize,
-    /// When the last of them was free.
+    /// Latest arrival time.
     latest: Nanos,
 }
 
 impl Rendezvous {
-    /// Nobody has come.
+    /// Creates the initial state.
     pub(super) fn of(flows: &Flows) -> Self {
         let gang: Vec<usize> = (0..flows.microbatches()).map_while(|microbatch| flows.gang_of(microbatch)).collect();
         let mut meetings = vec![Meeting::default(); 2 * flows.gangs()];
@@ -38,8 +38,9 @@ impl Rendezvous {
         Self { gang, meetings, waits: vec![None; flows.ranks()] }
     }
 
-    /// A rank whose input is there at `input` comes to `action` at `there`. Outside gangs it may go on at once; in one
-    /// when all have come, and the last wakes the others through `ready`. The answer is when.
+    /// Registers that a rank with inputs at `input` arrives at `action` at time `there`. Returns
+    /// the start time: immediately if there is no rank group, otherwise after all ranks have
+    /// arrived. The final arrival adds the blocked ranks to `ready`.
     pub(super) fn meet(
         &mut self,
         rank: usize,
@@ -67,12 +68,13 @@ impl Rendezvous {
 #[cfg(test)]
 mod tests {
     use super::super::execute;
+    use crate::action::{Action, Schedule};
     use crate::cost::{PipelineCosts, UniformTimes};
-    use crate::flow::{Flows, Gathered};
-    use crate::schedule::{Action, Schedule};
+    use crate::stage_graph::{Flows, Gathered};
     use crate::units::Nanos;
 
-    /// Three ranks, F = 10 and B = 20 a cell. Item 0 on ranks 0 and 1 and item 1 on rank 2, then item 2 on ranks 1 and 2.
+    /// Three ranks, F = 10 and B = 20 per cell. Item 0 on ranks 0 and 1, item 1 on rank 2, then
+    /// item 2 on ranks 1 and 2.
     fn costs(gangs: [u32; 3]) -> PipelineCosts {
         let items =
             [vec![0, 1], vec![2], vec![1, 2]].into_iter().zip(gangs).map(|(ranks, gang)| Gathered { ranks, gang });
@@ -91,7 +93,8 @@ mod tests {
         Schedule { stages: 5, microbatches: 3, orders }
     }
 
-    /// Each item for itself: item 0 ends at 30, item 1 at 30 + 60 = 90, item 2 starts when both its ranks are free, at 90.
+    /// One group per item: item 0 ends at 30, item 1 at 30 + 60 = 90. Item 2 starts when both ranks
+    /// are free, at 90.
     #[test]
     fn an_item_starts_when_the_last_of_its_ranks_is_free() {
         let execution = execute(&schedule(), &costs([0, 1, 2])).unwrap();
@@ -100,7 +103,8 @@ mod tests {
         assert_eq!(execution.makespan().get(), 120);
     }
 
-    /// Items 0 and 1 in one gang: the backward of item 0 waits for the forward of item 1, which ends at 30.
+    /// Items 0 and 1 in one group: the backward of item 0 starts at 30, after the forward of item
+    /// 1.
     #[test]
     fn items_of_one_gang_go_in_step() {
         let execution = execute(&schedule(), &costs([0, 0, 1])).unwrap();

@@ -1,19 +1,19 @@
-//! A simulation that can go back: checkpoint, restore, and change of one rank's order without starting over.
+//! Incremental simulation: checkpoint, restore, and changes to a rank's order without a restart.
 //!
-//! Search workers try many schedules that differ in a few places. What ran before the first changed place stays;
-//! only what comes after it in the log of runs is undone and run again.
+//! Search workers evaluate schedules that differ in a small number of positions. Actions before the
+//! first change keep their result. Only later entries of the run log are undone and repeated.
 
 use super::arrivals::{Arrivals, Times};
 use super::execution::Deadlock;
+use crate::action::{Action, Schedule};
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, Schedule};
 use crate::units::Nanos;
 
-/// How far a simulation had run.
+/// Position in the run log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint(usize);
 
-/// One action that has run, with what its undoing needs.
+/// A completed action and the data required to undo it.
 #[derive(Debug, Clone, Copy)]
 struct Ran {
     rank: u32,
@@ -21,7 +21,7 @@ struct Ran {
     stream_before: Nanos,
 }
 
-/// A schedule being simulated, times only. Same rules as [`super::execute`].
+/// Incremental simulation of a schedule, times only. Uses the same rules as [`super::execute`].
 #[derive(Debug, Clone)]
 pub struct Simulation<'a> {
     arrivals: Arrivals<'a>,
@@ -30,13 +30,13 @@ pub struct Simulation<'a> {
     rank_free: Vec<Nanos>,
     stream_free: Vec<Nanos>,
     log: Vec<Ran>,
-    /// Of each rank's actions, their places in the log.
+    /// Log positions of actions, per rank.
     places: Vec<Vec<u32>>,
     ready: Vec<usize>,
 }
 
 impl<'a> Simulation<'a> {
-    /// A schedule of which nothing has run.
+    /// Creates a simulation in the initial state.
     pub fn new(schedule: &Schedule, costs: &'a PipelineCosts) -> Self {
         let ranks = schedule.ranks();
         Self {
@@ -51,10 +51,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Runs every action that can run.
+    /// Runs all actions that can run.
     ///
     /// # Errors
-    /// Names what every stuck rank waits at when some cannot; what has run stays.
+    /// If some actions cannot run. The error lists the blocked ranks and actions. Completed actions
+    /// are kept.
     pub fn run(&mut self) -> Result<(), Deadlock> {
         self.ready.clear();
         self.ready.extend((0..self.orders.len()).rev());
@@ -77,45 +78,45 @@ impl<'a> Simulation<'a> {
         if waiting.is_empty() { Ok(()) } else { Err(Deadlock { waiting }) }
     }
 
-    /// End of the last action that has run.
+    /// Returns the maximum end time over completed actions.
     pub fn makespan(&self) -> Nanos {
         self.rank_free.iter().copied().max().unwrap_or(Nanos::ZERO)
     }
 
-    /// When a rank's last action that has run ends.
+    /// Returns the end time of a rank's last completed action.
     pub fn rank_end(&self, rank: usize) -> Nanos {
         self.rank_free[rank]
     }
 
-    /// Actions that have run.
+    /// Returns the number of completed actions.
     pub const fn actions(&self) -> usize {
         self.log.len()
     }
 
-    /// The orders as they stand.
+    /// Returns the current orders.
     pub fn orders(&self) -> &[Vec<Action>] {
         &self.orders
     }
 
-    /// How far the simulation has run, to come back to.
+    /// Returns a checkpoint at the current position.
     pub const fn checkpoint(&self) -> Checkpoint {
         Checkpoint(self.log.len())
     }
 
-    /// Undoes everything that ran after a checkpoint. A checkpoint from before a change that undid more stays valid
-    /// only as far as that change went.
+    /// Undoes all actions after a checkpoint. If a later change undid actions before the
+    /// checkpoint, only the log up to that change is equal to the log at the checkpoint.
     pub fn restore(&mut self, checkpoint: Checkpoint) {
         while self.log.len() > checkpoint.0 {
             self.undo();
         }
     }
 
-    /// Replaces a rank's order from place `from` on, undoing what ran since; returns how many actions were undone.
-    /// [`run`](Self::run) then runs them in the new order.
+    /// Replaces a rank's order from position `from` on and undoes all actions since then. Returns
+    /// the number of undone actions. Call [`run`](Self::run) to run the new order.
     pub fn change(&mut self, rank: usize, from: usize, order: &[Action]) -> usize {
         debug_assert!(from <= self.orders[rank].len(), "a change begins within the order");
         let before = self.log.len();
-        // Of two overlapped actions neither can be taken back alone.
+        // Overlapped actions can only be undone together.
         let undone = if from > 0 && self.orders[rank][from - 1].with_next { from - 1 } else { from };
         if let Some(&place) = self.places[rank].get(undone) {
             self.restore(Checkpoint(place as usize));
@@ -136,7 +137,7 @@ impl<'a> Simulation<'a> {
         self.stream_free[rank] = ran.stream_before;
     }
 
-    /// Runs the head of a rank's order, two actions where they are overlapped.
+    /// Runs one action on a rank, or two if they are overlapped.
     fn step(&mut self, rank: usize, input: Nanos) {
         let (free, stream) = (self.rank_free[rank], self.stream_free[rank]);
         let next = self.next[rank];
@@ -187,7 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// Microbatches exchanged on every rank from some place on: the same end as when simulated from the start.
+        /// Swaps two microbatches on all ranks from a position on. The end time is equal to a
+        /// simulation from the start.
         #[test]
         fn going_back_and_on_gives_what_a_fresh_simulation_gives(
             ranks in 1_usize..6, chunks in 1_usize..3, microbatches in 2_usize..12, seed in 0_u32..1000,

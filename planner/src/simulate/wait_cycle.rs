@@ -1,31 +1,33 @@
-//! Why a schedule does not run: the circle of actions that wait for each other.
+//! Cause of a deadlock: a dependency cycle between actions.
 
 use super::Deadlock;
-use crate::flow::Flows;
-use crate::schedule::{Action, ActionKind, Schedule};
+use crate::action::{Action, ActionKind, Schedule};
+use crate::stage_graph::Flows;
 
-/// An action by its place.
+/// An action with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// The rank.
+    /// Rank.
     pub rank: usize,
-    /// Place in the rank's order, from 0.
+    /// Position in the rank's order, from 0.
     pub place: usize,
-    /// The action.
+    /// Action.
     pub action: Action,
 }
 
-/// The next action of a rank, and what it waits for, which stands behind the next action of its own rank.
+/// The blocked action on a rank, and the action that it requires, which is at or after the blocked
+/// action of another or the same rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// What cannot start.
+    /// Action that cannot start.
     pub waiting: Placed,
-    /// What must run before.
+    /// Action that must run first.
     pub needs: Placed,
 }
 
-/// The waits of a deadlock that form a circle: each one needs an action of the rank that the following one is stuck on,
-/// the last one an action of the first one's. Empty where an action that is needed does not exist.
+/// Returns the dependency cycle of a deadlock. An entry requires an action on the rank of the
+/// following entry; the last entry requires an action on the first rank. Empty if a required action
+/// does not exist.
 pub fn wait_cycle(schedule: &Schedule, flows: &Flows, deadlock: &Deadlock) -> Vec<Wait> {
     let mut next: Vec<usize> = schedule.orders.iter().map(Vec::len).collect();
     for &(rank, place, _) in &deadlock.waiting {
@@ -58,7 +60,7 @@ pub fn wait_cycle(schedule: &Schedule, flows: &Flows, deadlock: &Deadlock) -> Ve
     }
 }
 
-/// Where the forward, and the backward or input gradient, of each cell stand.
+/// Positions per cell: forward, and backward or input gradient.
 struct Places {
     forward: Vec<Option<Placed>>,
     gradient: Vec<Option<Placed>>,
@@ -82,7 +84,7 @@ impl Places {
         places
     }
 
-    /// What an action needs.
+    /// Returns the actions that an action depends on.
     fn inputs(&self, action: Action, flows: &Flows) -> Vec<Placed> {
         let microbatch = action.microbatch as usize;
         let cell = flows.cell(action.stage as usize, microbatch);
@@ -125,7 +127,7 @@ mod tests {
         wait_cycle(schedule, &costs.flows, &deadlock)
     }
 
-    /// Rank 0 puts its second forward behind its first backward; rank 1 runs no backward before both forwards.
+    /// Rank 0 runs forward 1 after backward 0. Rank 1 runs no backward before both forwards.
     #[test]
     fn two_ranks_that_wait_for_each_other_are_the_circle() {
         let mut schedule = one_f_one_b(2, 2);

@@ -1,78 +1,79 @@
-//! The problem of context-parallel groups as JSON: lengths, ranks and a cost in, microbatches with groups and degrees out.
+//! Context-parallel group problem in JSON. Input: lengths, ranks and costs. Output: microbatches,
+//! groups and degrees.
 
 use serde::{Deserialize, Serialize};
 
-use crate::context_groups::{
+use crate::host::{Watch, Workers};
+use crate::planners::dhp::{
     AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Sequence,
     best_static_degree, megatron_balanced, plan, static_plan,
 };
-use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
-/// Most sequences of a batch.
+/// Maximum sequences per batch.
 const SEQUENCES: usize = 100_000;
-/// Most ranks.
+/// Maximum ranks.
 const RANKS: u32 = 65_536;
-/// Longest sequence: its square is still exact to a part in 10^15.
+/// Maximum sequence length. The square is exact to 1 part in 10^15.
 const LONGEST: u64 = 1_000_000_000;
 
-/// A global batch to be cut into microbatches and groups.
+/// A global batch to partition into microbatches and groups.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Tokens of each sequence.
+    /// Sequence lengths in tokens.
     pub lengths: Vec<u64>,
-    /// Mask factors: 0 causal, 1 full attention, one for each sequence; all causal where left out.
+    /// Mask factor per sequence: 0 causal, 1 full attention. Default: all causal.
     #[serde(default)]
     pub eta: Vec<f64>,
-    /// Ranks, each a replica of the model.
+    /// Number of ranks. A rank is a model replica.
     pub ranks: u32,
-    /// Tokens that one rank has memory for.
+    /// Memory capacity per rank in tokens.
     pub tokens_per_rank: u64,
-    /// Largest degree; as many as there are ranks where left out.
+    /// Maximum degree. Default: number of ranks.
     #[serde(default)]
     pub max_degree: Option<u32>,
-    /// Degrees there may be.
+    /// Permitted degrees.
     #[serde(default)]
     pub degrees: Degrees,
-    /// What a group costs.
+    /// Group cost model.
     pub cost: Cost,
-    /// Whether to stay with the two published stages.
+    /// Solver effort relative to the published two-stage algorithm.
     #[serde(default)]
     pub effort: HowFar,
 }
 
-/// Degrees that groups may have.
+/// Permitted group degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Degrees {
-    /// Every integer.
+    /// All integers.
     #[default]
     Any,
     /// 1, 2, 4, ...
     PowersOfTwo,
-    /// Divisors of a number of attention heads.
+    /// Divisors of the number of attention heads.
     DividesHeads(u32),
 }
 
-/// How far to go beyond the paper.
+/// Solver effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HowFar {
-    /// Grouping by memory only.
+    /// Published algorithm: grouping by memory only.
     Published,
-    /// All that the planner knows.
+    /// All grouping methods that the planner uses.
     #[default]
     Portfolio,
-    /// Also groups that run their sequences one after the other.
+    /// Also considers groups that execute their sequences sequentially.
     Unpacked,
 }
 
-/// Coefficients, see [`GroupCost`].
+/// Cost coefficients, see [`GroupCost`].
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// Seconds per token squared.
+    /// Seconds per squared token.
     pub a1: f64,
     /// Seconds per token.
     pub a2: f64,
@@ -80,22 +81,22 @@ pub struct Cost {
     pub a3: f64,
     /// Seconds per microbatch.
     pub b1: f64,
-    /// Further seconds in a group of more than one rank.
+    /// Additional seconds in a multi-rank group.
     pub b2: f64,
-    /// Bytes per second between ranks of a node.
+    /// Intra-node bandwidth between ranks in bytes per second.
     pub bandwidth: f64,
-    /// Bytes per second between nodes; as inside one where left out.
+    /// Inter-node bandwidth in bytes per second. Default: `bandwidth`.
     #[serde(default)]
     pub bandwidth_across: Option<f64>,
-    /// Ranks of a node; all where left out.
+    /// Ranks per node. Default: all ranks.
     #[serde(default)]
     pub ranks_per_node: Option<u32>,
-    /// How the group communicates.
+    /// Group communication method.
     #[serde(default)]
     pub exchange: How,
 }
 
-/// How a group communicates.
+/// Group communication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
@@ -109,69 +110,69 @@ pub enum How {
 /// A planned batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// One after the other.
+    /// Microbatches in execution order.
     pub microbatches: Vec<MicrobatchAnswer>,
-    /// Degrees of all groups, for example "<6>x2 <4>x1".
+    /// Degrees in all groups, for example "<6>x2 <4>x1".
     pub degrees: String,
-    /// Sum of the microbatches' makespans.
+    /// Total makespan, summed over microbatches, in seconds.
     pub makespan_s: f64,
-    /// No plan of the batch is faster.
+    /// Lower bound on the batch makespan in seconds.
     pub lower_bound_s: f64,
     /// (makespan - bound) / makespan.
     pub gap: f64,
-    /// The same batch otherwise, under the same cost.
+    /// Baselines for the same batch and cost model.
     pub compared: Compared,
 }
 
-/// One microbatch.
+/// A planned microbatch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MicrobatchAnswer {
-    /// Largest degree first.
+    /// Groups by descending degree.
     pub groups: Vec<GroupAnswer>,
-    /// Their degrees.
+    /// Degrees in these groups.
     pub degrees: String,
-    /// The slowest group's time.
+    /// Maximum group time in seconds.
     pub makespan_s: f64,
-    /// No grouping of these sequences is faster.
+    /// Lower bound for any grouping of these sequences, in seconds.
     pub lower_bound_s: f64,
-    /// Ranks without a group.
+    /// Unused ranks.
     pub idle_ranks: u32,
-    /// How the groups came about.
+    /// Grouping method.
     pub grouping: &'static str,
 }
 
-/// One group.
+/// A planned group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupAnswer {
-    /// Places of its sequences among the lengths.
+    /// Sequence indices into `lengths`.
     pub sequences: Vec<u32>,
-    /// Their tokens.
+    /// Total tokens.
     pub tokens: u64,
-    /// The smallest degree that holds them.
+    /// Minimum degree that satisfies the memory limit.
     pub min_degree: u32,
-    /// The degree chosen.
+    /// Selected degree.
     pub degree: u32,
-    /// Its time.
+    /// Group time in seconds.
     pub seconds: f64,
 }
 
-/// Other ways; null where one cannot hold the longest sequence.
+/// Baselines. Null if the longest sequence exceeds the memory limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// The best static degree of those allowed that divide the ranks.
+    /// Best static degree among permitted divisors of `ranks`.
     pub static_degree: Option<u32>,
-    /// Seconds with it.
+    /// Seconds at the static degree.
     pub static_s: Option<f64>,
-    /// Seconds of Megatron-LM's balanced context parallelism.
+    /// Seconds for Megatron-LM balanced context parallelism.
     pub megatron_balanced_s: Option<f64>,
-    /// Seconds of the same planner with degrees that are powers of two.
+    /// Seconds for this planner if degrees are restricted to powers of two.
     pub powers_of_two_s: Option<f64>,
 }
 
 /// Plans the batch.
 ///
 /// # Errors
-/// Names every wrong field by JSON pointer.
+/// Returns the JSON pointers to all invalid fields.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let sequences = sequences(question)?;
     let cost = question.cost.coefficients(question.ranks);
@@ -255,7 +256,7 @@ impl Cost {
     }
 }
 
-/// The sequences, or all that is wrong with the question's numbers.
+/// Validates the numbers and builds the sequences.
 fn sequences(question: &Question) -> Result<Vec<Sequence>, Vec<FieldError>> {
     let mut errors = Vec::new();
     if question.lengths.len() > SEQUENCES {
@@ -291,7 +292,7 @@ fn sequences(question: &Question) -> Result<Vec<Sequence>, Vec<FieldError>> {
     Ok(question.lengths.iter().enumerate().map(|(place, &tokens)| Sequence { tokens, eta: eta(place) }).collect())
 }
 
-/// Where in the question an error lies.
+/// Maps a solver error to a request field.
 fn field_error(error: &GroupError) -> FieldError {
     let pointer = match error {
         GroupError::Empty => "/lengths".to_owned(),
@@ -316,7 +317,8 @@ mod tests {
         answer(&question, &Alone, &Unwatched)
     }
 
-    /// 300 tokens at 100 a rank need three ranks, 90 one: one microbatch of four ranks, <3> and <1>.
+    /// At 100 tokens per rank, 300 tokens need three ranks, 90 tokens a single rank: a microbatch
+    /// on four ranks, <3> and <1>.
     #[test]
     fn a_long_and_a_short_sequence_share_a_microbatch() {
         let answer = asked(r#""lengths": [90, 300], "ranks": 4, "tokens_per_rank": 100"#).unwrap();

@@ -1,89 +1,89 @@
-//! Sequences to pipelines of different schemes.
+//! Dispatches sequences to pipelines that use different schemes.
 
 use serde::{Deserialize, Serialize};
 
-use crate::heterogeneous_strategies::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
 use super::lengths::{BATCH, clamped, wrong_lengths};
 use crate::host::{Watch, Workers};
+use crate::planners::hydraulis::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
 use crate::scenario::FieldError;
 
-/// Most pipelines.
+/// Maximum pipelines.
 const PIPELINES: usize = 4096;
-/// Most trials.
+/// Maximum trials.
 const TRIALS: u32 = 100_000;
 
-/// A batch and the pipelines that share it.
+/// A batch and its pipelines.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Tokens of each sequence.
+    /// Sequence lengths in tokens.
     pub lengths: Vec<u64>,
-    /// A scheme for each pipeline.
+    /// Scheme per pipeline.
     pub schemes: Vec<Scheme>,
-    /// Orders that the greedy tries; 100 where left out.
+    /// Sequence orders tried by the greedy algorithm. Default: 100.
     #[serde(default)]
     pub trials: Option<u32>,
-    /// Seed of those orders.
+    /// Random seed for these orders.
     #[serde(default)]
     pub seed: u32,
-    /// Partial assignments of branch and bound; 20,000 where left out.
+    /// Node limit for branch and bound. Default: 20,000.
     #[serde(default)]
     pub nodes: Option<u64>,
 }
 
-/// One pipeline.
+/// Cost model for a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheme {
     /// Pipeline stages.
     pub pp: u32,
-    /// Most tokens of a microbatch; negative is zero.
+    /// Maximum tokens per microbatch. Negative values mean 0.
     pub max_len: i64,
-    /// Seconds per token squared.
+    /// Seconds per squared token.
     pub a: f64,
     /// Seconds per token.
     pub b: f64,
     /// Seconds per microbatch.
     pub c: f64,
-    /// Fewest tokens of a microbatch that use the devices well.
+    /// Minimum tokens per microbatch for good device utilization.
     #[serde(default)]
     pub util_len: u64,
 }
 
-/// Who trains what.
+/// Assignment of sequences to pipelines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// In the order of the schemes.
+    /// Pipelines in request order.
     pub pipelines: Vec<PipelineAnswer>,
-    /// The slowest pipeline by Eq. 2, before packing.
+    /// Maximum pipeline cost by Hydraulis Eq. 2, before packing, in seconds.
     pub dispatch_s: f64,
-    /// No dispatch has a smaller one.
+    /// Lower bound on `dispatch_s` for any dispatch, in seconds.
     pub lower_bound_s: f64,
     /// (dispatch - bound) / dispatch.
     pub gap: f64,
     /// "optimal", "within_gap" or "heuristic".
     pub status: &'static str,
-    /// The slowest pipeline by Eq. 1, after packing.
+    /// Maximum pipeline cost by Hydraulis Eq. 1, after packing, in seconds.
     pub packed_s: f64,
 }
 
-/// One pipeline's share.
+/// Result for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PipelineAnswer {
-    /// Places of its sequences among the lengths.
+    /// Sequence indices into `lengths`.
     pub sequences: Vec<u32>,
-    /// Its Eq. 2.
+    /// Pipeline cost by Hydraulis Eq. 2, in seconds.
     pub lower_bound_s: f64,
-    /// Its Eq. 1.
+    /// Pipeline cost by Hydraulis Eq. 1, in seconds.
     pub packed_s: f64,
-    /// Its microbatches.
+    /// Sequence indices per microbatch.
     pub microbatches: Vec<Vec<u32>>,
 }
 
-/// Dispatches and packs.
+/// Dispatches and packs the sequences.
 ///
 /// # Errors
-/// Names every wrong field by JSON pointer.
+/// Returns the JSON pointers to all invalid fields.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = wrong_lengths(&question.lengths, BATCH);
     if question.schemes.len() > PIPELINES {

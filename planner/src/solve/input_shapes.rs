@@ -1,65 +1,65 @@
-//! What images, video and sound are to encoder and backbone of a family of models.
+//! Encoder and backbone input shapes for images, video and sound in a model family.
 
 use serde::{Deserialize, Serialize};
 
-use crate::data_aware::{ImageSize, Media, Preprocessing};
 use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
+use crate::workload::preprocessing::{ImageSize, Media, Preprocessing};
 
-/// Most items.
+/// Maximum items.
 const ITEMS: usize = 65_536;
-/// Most images, frames and clips of all items.
+/// Maximum number of images, frames and clips in a request.
 const INPUTS: u64 = 1_000_000;
-/// Longest edge of an image, in pixels.
+/// Maximum image width or height in pixels.
 const LONGEST_EDGE: u32 = 65_536;
-/// Longest clip, a day.
+/// Maximum clip duration: one day.
 const LONGEST_CLIP_S: f64 = 86_400.0;
 
-/// Items of a data set as they are stored.
+/// Dataset items as stored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Family whose preprocessor reads them: one of [`Preprocessing::ALL`] by its identifier.
+    /// Model family whose preprocessor reads the items: an identifier from [`Preprocessing::ALL`].
     pub preprocessing: String,
-    /// The items.
+    /// Dataset items.
     pub items: Vec<Stored>,
 }
 
-/// One item.
+/// A stored item.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stored {
-    /// Tokens of text.
+    /// Text tokens.
     pub text_tokens: u32,
-    /// Width and height of every image, in pixels.
+    /// Width and height per image, in pixels.
     pub images: Vec<[u32; 2]>,
-    /// Sampled frames of a video.
+    /// Sampled video frames.
     pub frames: u32,
-    /// Width and height of the frames, in pixels; needed where there are frames.
+    /// Frame width and height in pixels. Required if `frames` is positive.
     pub frame: Option<[u32; 2]>,
-    /// Seconds of every clip of sound.
+    /// Duration per audio clip in seconds.
     pub clips_s: Vec<f64>,
 }
 
-/// What the items are to the modules.
+/// Input shapes per item.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// Of each item the effective batch of the encoder, b(d).
+    /// Effective encoder batch b(d) per item.
     pub batch: Vec<u32>,
-    /// Of each item the tokens that the encoder computes.
+    /// Encoder tokens per item.
     pub encoder_tokens: Vec<u64>,
-    /// Of each item the tokens of the backbone's sequence, s(d).
+    /// Backbone sequence length s(d) per item, in tokens.
     pub backbone_tokens: Vec<u64>,
-    /// Mean of b(d).
+    /// Mean b(d).
     pub mean_batch: f64,
-    /// Mean of s(d).
+    /// Mean s(d) in tokens.
     pub mean_backbone_tokens: f64,
 }
 
-/// Reads the items.
+/// Computes the input shapes.
 ///
 /// # Errors
-/// Names every wrong field by JSON pointer.
+/// Returns the JSON pointers to all invalid fields.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
@@ -80,16 +80,24 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     for (place, item) in question.items.iter().enumerate().take(ITEMS) {
         let sized = item.images.iter().enumerate().map(|(image, size)| (format!("images/{image}"), size));
         let frame = item.frame.iter().map(|size| ("frame".to_owned(), size));
-        for (name, size) in sized.chain(frame).filter(|(_, size)| size.iter().any(|edge| !(1..=LONGEST_EDGE).contains(edge))) {
+        for (name, size) in
+            sized.chain(frame).filter(|(_, size)| size.iter().any(|edge| !(1..=LONGEST_EDGE).contains(edge)))
+        {
             let [width, height] = size;
-            wrong(&format!("/items/{place}/{name}"), format!("{width} x {height} pixels: edges are 1 to {LONGEST_EDGE}"));
+            wrong(
+                &format!("/items/{place}/{name}"),
+                format!("{width} x {height} pixels: edges are 1 to {LONGEST_EDGE}"),
+            );
         }
         if item.frames > 0 && item.frame.is_none() {
             wrong(&format!("/items/{place}/frame"), "the size of the frames is missing".to_owned());
         }
         for (clip, seconds) in item.clips_s.iter().enumerate() {
             if !(0.0..=LONGEST_CLIP_S).contains(seconds) {
-                wrong(&format!("/items/{place}/clips_s/{clip}"), format!("{seconds} is not from 0 to {LONGEST_CLIP_S} s"));
+                wrong(
+                    &format!("/items/{place}/clips_s/{clip}"),
+                    format!("{seconds} is not from 0 to {LONGEST_CLIP_S} s"),
+                );
             }
         }
     }
@@ -97,7 +105,8 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     let shapes: Vec<_> = question.items.iter().map(|item| family.shape(&media(item))).collect();
     let (batch, backbone_tokens): (Vec<u32>, Vec<u64>) =
         shapes.iter().map(|shape| (shape.batch(), shape.backbone)).unzip();
-    let encoder_tokens = shapes.iter().map(|shape| shape.encoder.iter().map(|&length| u64::from(length)).sum()).collect();
+    let encoder_tokens =
+        shapes.iter().map(|shape| shape.encoder.iter().map(|&length| u64::from(length)).sum()).collect();
     let mean_batch = batch.iter().map(|&batch| f64::from(batch)).sum::<f64>() / count as f64;
     let mean_backbone_tokens = backbone_tokens.iter().map(|&tokens| tokens as f64).sum::<f64>() / count as f64;
     Ok(Answer { batch, encoder_tokens, backbone_tokens, mean_batch, mean_backbone_tokens })
@@ -120,8 +129,9 @@ mod tests {
 
     use crate::solve::tests::{answered, refused};
 
-    /// LLaVA-OneVision: two images are a tile of 729 tokens each. Qwen2-VL: 280 x 280 pixels are 20 x 20 patches, a fourth of them
-    /// tokens. Qwen2-Audio: a clip is padded to 1,500 frames, 4.37 s leave 109 tokens.
+    /// LLaVA-OneVision: an image produces a tile, 729 tokens per tile; the item has two images.
+    /// Qwen2-VL: 280 x 280 pixels are 20 x 20 patches, merged four to a token. Qwen2-Audio: a clip
+    /// is padded to 1,500 frames; 4.37 s produce 109 tokens.
     #[test]
     fn items_are_what_their_family_makes_of_them() {
         let two = json!({ "text_tokens": 7, "images": [[500, 300], [280, 280]] });

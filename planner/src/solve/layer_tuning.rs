@@ -1,84 +1,87 @@
-//! Layer tuning: for every stage pair of a rank one of its candidates, so that memory fits and time is short
-//! (PipeWeaver, section 6.3).
+//! Layer tuning: selects a candidate per stage pair on a rank to minimize time within the memory
+//! limit (PipeWeaver Sec. 6.3).
 
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Watch, Workers};
+use crate::planners::pipeweaver::layer_tuning;
+use crate::planners::pipeweaver::layer_tuning::{Event, PairCost, ProblemError, Settings, TuningProblem};
 use crate::scenario::FieldError;
-use crate::tuning::{self, Event, PairCost, ProblemError, Settings, TuningProblem};
 use crate::units::{Bytes, Seconds};
 
-/// Most candidates of all pairs together.
+/// Maximum candidates in total.
 const CANDIDATES: usize = 200_000;
-/// Longest time of a candidate, in seconds.
+/// Maximum candidate time in seconds.
 const LONGEST_S: f64 = 1e6;
-/// Partial choices where the question names no number.
+/// Default node limit.
 const NODES: u64 = 1_000_000;
 
-/// One rank's stage pairs, each a forward and its backward.
+/// Stage pairs on a rank. A pair is a forward and its backward.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Candidates of every pair.
+    /// Candidates per pair.
     pub pairs: Vec<Vec<CandidateCost>>,
-    /// The rank's order: "F0" is the forward of pair 0, "B0" its backward. This, or `lifetimes`.
+    /// Action order on the rank: "F0" is the forward for pair 0, "B0" its backward. Alternative to
+    /// `lifetimes`.
     #[serde(default)]
     pub order: Option<Vec<String>>,
-    /// Of every pair the instants, on any clock, of its forward's start and its backward's end. What ends at an instant is
-    /// still held when another begins at the same one.
+    /// Start of the forward and end of the backward per pair, on an arbitrary clock. If a pair ends
+    /// at the time when another pair starts, both occupy memory. Alternative to `order`.
     #[serde(default)]
     pub lifetimes: Option<Vec<(f64, f64)>>,
-    /// Bytes that may be held at any time.
+    /// Memory limit in bytes.
     pub capacity: u64,
-    /// Bytes that are held all the time.
+    /// Static memory in bytes.
     #[serde(default)]
     pub base: u64,
-    /// Distance from the bound, (time - bound) / time, at which to stop.
+    /// Target gap, (time - bound) / time.
     #[serde(default)]
     pub gap: f64,
-    /// Partial choices that branch and bound may follow.
+    /// Node limit for branch and bound.
     #[serde(default)]
     pub nodes: Option<u64>,
 }
 
-/// What a pair costs with one of its candidates.
+/// Cost of a candidate for a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateCost {
-    /// Seconds of forward and backward together.
+    /// Forward plus backward time in seconds.
     pub time: f64,
-    /// Bytes held from the start of the forward to the end of the backward.
+    /// Bytes allocated from the start of the forward to the end of the backward.
     pub memory: u64,
-    /// Bytes held beside them while the backward runs.
+    /// Additional bytes during the backward.
     #[serde(default)]
     pub transient: u64,
 }
 
-/// The best choice found.
+/// Best selection found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// What is proven of it: "optimal", "within_gap" or "heuristic".
+    /// Proof status: "optimal", "within_gap" or "heuristic".
     pub status: &'static str,
-    /// Of every pair the index of its candidate.
+    /// Candidate index per pair.
     pub choice: Vec<u8>,
-    /// Sum of their times.
+    /// Total time in seconds.
     pub time_s: f64,
-    /// No choice that fits takes less.
+    /// Lower bound on the total time of any feasible selection, in seconds.
     pub lower_bound_s: f64,
     /// (time - bound) / time.
     pub gap: f64,
-    /// Most bytes held at once.
+    /// Peak memory in bytes.
     pub peak: u64,
-    /// The last solver that ran.
+    /// The last solver used.
     pub solver: &'static str,
-    /// Partial choices looked at.
+    /// Branch-and-bound nodes visited.
     pub nodes: u64,
 }
 
-/// Chooses a candidate for each pair. The work is bounded by `nodes`; nothing looks at the watch.
+/// Selects a candidate per pair. Only `nodes` limits the work; the function ignores the
+/// cancellation check.
 ///
 /// # Errors
-/// Names every wrong field; `/capacity` where no choice fits.
+/// Returns all invalid fields, or `/capacity` if no selection is feasible.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = Vec::new();
     costs(question, &mut errors);
@@ -95,7 +98,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     let problem = TuningProblem::new(pairs, &order, Bytes::new(question.base), Bytes::new(question.capacity))
         .map_err(|error| vec![FieldError::new(&place(&error), error.to_string())])?;
     let settings = Settings { gap: question.gap, nodes: question.nodes.unwrap_or(NODES), ..Settings::default() };
-    let tuning = tuning::solve(&problem, &settings)
+    let tuning = layer_tuning::solve(&problem, &settings)
         .map_err(|infeasible| vec![FieldError::new("/capacity", infeasible.to_string())])?;
     Ok(Answer {
         status: tuning.proof.id(),
@@ -127,7 +130,7 @@ fn costs(question: &Question, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The rank's order, as it is given or from the lifetimes.
+/// Returns the given order, or derives it from the lifetimes.
 fn order(question: &Question, errors: &mut Vec<FieldError>) -> Vec<Event> {
     match (&question.order, &question.lifetimes) {
         (Some(order), None) => of_cells(order, errors),
@@ -154,8 +157,8 @@ fn of_cells(cells: &[String], errors: &mut Vec<FieldError>) -> Vec<Event> {
         if let Some(event) = event {
             order.push(event);
         } else {
-                let detail = format!("{cell:?} is no action: F or B and the number of a pair");
-                errors.push(FieldError::new(&format!("/order/{place}"), detail));
+            let detail = format!("{cell:?} is no action: F or B and the number of a pair");
+            errors.push(FieldError::new(&format!("/order/{place}"), detail));
         }
     }
     order
@@ -195,7 +198,8 @@ mod tests {
 
     use super::super::tests::{answered, refused};
 
-    /// Two pairs held together, of which room for 10 bytes lets only one be kept: the one that saves 3 s, not 2.
+    /// Two pairs overlap in time. A limit of 10 bytes permits storing only one: the pair that saves
+    /// 3 s instead of 2 s.
     fn problem() -> Value {
         json!({
             "kind": "layer-tuning",
@@ -212,10 +216,13 @@ mod tests {
     fn the_pair_that_saves_most_is_kept() {
         let answer = answered(&problem());
         assert_eq!((&answer["choice"], &answer["status"]), (&json!([1, 0]), &json!("optimal")));
-        assert_eq!((&answer["time_s"], &answer["lower_bound_s"], &answer["peak"]), (&json!(4.0), &json!(4.0), &json!(110)));
+        assert_eq!(
+            (&answer["time_s"], &answer["lower_bound_s"], &answer["peak"]),
+            (&json!(4.0), &json!(4.0), &json!(110))
+        );
     }
 
-    /// The same order by instants; and one behind the other, where both can be kept.
+    /// The same order, given by lifetimes. If the pairs run sequentially, both can be stored.
     #[test]
     fn lifetimes_are_an_order() {
         let mut problem = problem();

@@ -1,47 +1,47 @@
-//! Layouts of modules on devices, ranked by a closed form.
+//! Ranks module layouts by a closed-form estimate.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::ModuleLayout;
-use crate::plan::heterogeneous::{Ground, Mode, Point, Slot, points_of};
+use crate::analysis::layouts::Freedom;
 use crate::host::{Watch, Workers};
+use crate::plan::ModuleLayout;
+use crate::planners::module_layouts::{Ground, Mode, Point, Slot, points_of};
 use crate::scenario::FieldError;
-use crate::study::layouts::Freedom;
 use crate::training::{ContextExchange, LayoutRequest};
 
-/// Most devices.
+/// Maximum devices.
 const DEVICES: u32 = 16_384;
-/// Most modules: layouts multiply.
+/// Maximum modules, because the number of layouts grows exponentially.
 const MODULES: usize = 4;
-/// Most samples of a batch.
+/// Maximum samples per batch.
 const SAMPLES: u32 = 1_000_000;
-/// Layouts that are returned where the question does not say.
+/// Default result length.
 const RETURNED: usize = 20;
 
 /// Modules, devices and a batch.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// In the order of the flow; the last sets the pace.
+    /// Modules in data-flow order. The last module is the reference for the microbatches.
     pub modules: Vec<Module>,
-    /// Devices.
+    /// Number of devices.
     pub devices: u32,
-    /// Devices of a node, within which tensor parallelism stays; 8 where left out.
+    /// Devices per node, the limit for tensor parallelism. Default: 8.
     #[serde(default)]
     pub devices_per_node: Option<u32>,
-    /// Memory of a device that a plan may use, in GiB.
+    /// Memory limit per device in GiB.
     pub memory_gib: f64,
-    /// Samples of a global batch.
+    /// Samples per global batch.
     pub samples: u32,
-    /// How modules may stand to each other; all ways where left out.
+    /// Permitted placements. Default: all.
     #[serde(default)]
     pub freedoms: Vec<Freedom>,
-    /// Largest context-parallel degree of the last module; 1 where left out.
+    /// Maximum context-parallel degree for the last module. Default: 1.
     #[serde(default)]
     pub max_context: Option<u32>,
-    /// Layouts to return; 20 where left out.
+    /// Layouts to return. Default: 20.
     #[serde(default)]
     pub returned: Option<usize>,
 }
@@ -50,82 +50,83 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Module {
-    /// Name.
+    /// Module name.
     pub name: String,
-    /// Layers.
+    /// Number of layers.
     pub layers: u32,
     /// Attention heads.
     pub heads: u32,
-    /// Key-value heads; as many as heads where left out.
+    /// Key-value heads. Default: `heads`.
     #[serde(default)]
     pub kv_heads: Option<u32>,
-    /// Forward and backward of one sample on one device, in s.
+    /// Forward plus backward time per sample on a single device, in seconds.
     pub seconds: f64,
-    /// Weights and gradients on one device, in GiB.
+    /// Weights and gradients on a single device, in GiB.
     pub state_gib: f64,
-    /// Optimizer state, dealt over DP x CP, in GiB.
+    /// Optimizer state, sharded over DP x CP, in GiB.
     #[serde(default)]
     pub optimizer_gib: f64,
-    /// Kept activations of one sample on one device, in GiB.
+    /// Stored activations per sample on a single device, in GiB.
     pub activation_gib: f64,
-    /// Share of the speed of one device that each of TP devices keeps, by degree; 1 where left out.
+    /// Parallel efficiency per TP degree, relative to a single device. Default: 1.
     #[serde(default)]
     pub tensor_efficiency: BTreeMap<u32, f64>,
-    /// The same for CP devices.
+    /// Parallel efficiency per CP degree. Default: 1.
     #[serde(default)]
     pub context_efficiency: BTreeMap<u32, f64>,
 }
 
-/// The best layouts, and why others cannot be.
+/// Top layouts, and rejection statistics.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// Fastest first.
+    /// Layouts by ascending time.
     pub layouts: Vec<Ranked>,
-    /// Layouts looked at.
+    /// Evaluated layouts.
     pub candidates: u64,
-    /// Of them possible.
+    /// Feasible layouts.
     pub possible: u64,
-    /// Reasons of the others, most frequent first.
+    /// Rejection reasons, sorted by descending frequency.
     pub reasons: Vec<(String, u64)>,
 }
 
-/// Layouts of all modules.
+/// A joint layout for all modules.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranked {
-    /// How modules stand to each other.
+    /// Module placement.
     pub freedom: Freedom,
-    /// By module.
+    /// Layout per module.
     pub modules: Vec<Placed>,
-    /// Samples of a microbatch.
+    /// Samples per microbatch.
     pub microbatch: u32,
-    /// Time of the batch by the closed form, in s.
+    /// Estimated batch time in seconds.
     pub seconds: f64,
-    /// Share of it that the busiest devices work.
+    /// Time fraction outside pipeline fill and drain.
     pub busy: f64,
-    /// Memory of the fullest device, in GiB.
+    /// Maximum memory per device in GiB.
     pub memory_gib: f64,
-    /// The module that sets the pace, and what costs most beside work.
+    /// Names the bottleneck module and the fill and drain overhead.
     pub why: String,
 }
 
-/// Where a module stands.
+/// A module's layout.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Placed {
-    /// Name.
+    /// Module name.
     pub name: String,
-    /// TP, CP, PP and DP.
+    /// Tensor-parallel degree.
     pub tensor: u32,
-    /// CP.
+    /// Context-parallel degree.
     pub context: u32,
-    /// PP.
+    /// Pipeline-parallel degree.
     pub pipeline: u32,
-    /// DP.
+    /// Data-parallel degree.
     pub data: u32,
     /// First device.
     pub first_device: u32,
 }
 
-/// Ranks layouts: a module's stage takes seconds x microbatch / (TP CP PP) / efficiency (docs/models.md, section 14).
+/// Ranks layouts. A stage takes seconds x microbatch / (TP CP PP) / efficiency (docs/models.md,
+/// section 14).
 pub(super) fn answer(question: &Question, _: &dyn Workers, watch: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let errors = wrong(question);
     if !errors.is_empty() {
@@ -173,7 +174,7 @@ const fn mode(freedom: Freedom) -> Mode {
     }
 }
 
-/// All that is wrong with a question.
+/// Returns all validation errors.
 fn wrong(question: &Question) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut within = |pointer: &str, value: f64, least: f64, most: f64| {
@@ -223,13 +224,14 @@ fn ground(question: &Question) -> Ground {
         devices_per_node: question.devices_per_node.unwrap_or(8),
         contexts: (0..=most.ilog2()).map(|power| 1 << power).collect(),
         experts: vec![1],
-        // Efficiencies by degree say what an exchange costs, not which it is.
+        // The efficiency tables already contain the communication cost, so the exchange type is
+        // irrelevant.
         exchange: ContextExchange::Ring,
         request: LayoutRequest::default(),
     }
 }
 
-/// Time and memory of one point, or why it does not fit.
+/// Returns time and memory for a layout, or the rejection reason.
 fn ranked(question: &Question, freedom: Freedom, point: &Point) -> Result<Ranked, String> {
     let last = question.modules.len() - 1;
     let layout_of = |module: usize| point.modules.iter().find(|layout| layout.modules().contains(&module));
@@ -245,7 +247,7 @@ fn ranked(question: &Question, freedom: Freedom, point: &Point) -> Result<Ranked
         let share = |table: &BTreeMap<u32, f64>, degree: u32| table.get(&degree).copied().unwrap_or(1.0);
         let speed = share(&module.tensor_efficiency, layout.tensor) * share(&module.context_efficiency, layout.context);
         let ranks = f64::from(layout.tensor * layout.context * layout.pipeline);
-        // What a copy does in a wave.
+        // Samples per replica and wave.
         let each = f64::from(point.microbatch) * f64::from(pace.data) / f64::from(layout.data);
         let stage = module.seconds * each / ranks / speed;
         let work = waves * stage;
@@ -305,8 +307,8 @@ mod tests {
         })
     }
 
-    /// Two devices, eight samples of 1 s in the encoder and 3 s in the backbone. Together 8 x 4 s / 2 = 16 s; apart the
-    /// backbone's 8 x 3 s, and 1 s until it gets its first sample.
+    /// Two devices, eight samples, 1 s encoder and 3 s backbone time. Colocated: 8 x 4 s / 2 = 16
+    /// s. Non-colocated: 8 x 3 s for the backbone, plus 1 s until it receives its first sample.
     #[test]
     fn times_are_those_of_the_closed_form() {
         let asked = question(serde_json::json!({
@@ -320,8 +322,8 @@ mod tests {
         assert!(answer.layouts.windows(2).all(|pair| pair[0].seconds <= pair[1].seconds));
     }
 
-    /// A tensor-parallel encoder loses half its speed, and the backbone needs two devices for its states: only layouts of
-    /// their own leave the encoder on one device each, 8 x (1 + 3) / 2 = 16 s against 8 x (2 + 3) / 2 = 20 s.
+    /// TP halves the encoder's speed, and the backbone's states need two devices. Only a separate
+    /// encoder layout keeps TP 1: 8 x (1 + 3) / 2 = 16 s versus 8 x (2 + 3) / 2 = 20 s.
     #[test]
     fn layouts_of_their_own_win_where_one_layout_forces_a_degree_on_the_encoder() {
         let mut encoder = module("encoder", 1.0, 1.0);

@@ -1,15 +1,15 @@
-//! Lists of sequence lengths in questions: how many there may be, and how long.
+//! Limits for sequence length lists in requests.
 
 use crate::scenario::FieldError;
 
-/// Most sequences of a batch: the work of packing one pipeline grows with their square.
+/// Maximum sequences per batch. Packing time per pipeline grows quadratically.
 pub(super) const BATCH: usize = 10_000;
-/// Most sequences of a data set.
+/// Maximum sequences per dataset.
 pub(super) const DATA_SET: usize = 1_000_000;
-/// Longest sequence.
+/// Maximum sequence length.
 pub(super) const LONGEST: u64 = 1_000_000_000;
 
-/// All that is wrong with lengths by themselves.
+/// Returns all validation errors for a length list.
 pub(super) fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if lengths.len() > most {
@@ -21,7 +21,7 @@ pub(super) fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
     errors
 }
 
-/// A limit of tokens as a memory model gives it: what is negative holds nothing.
+/// Converts a token limit from a memory model. Negative limits mean no capacity.
 pub(super) fn clamped(tokens: i64) -> u64 {
     tokens.max(0).unsigned_abs()
 }

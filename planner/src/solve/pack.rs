@@ -1,67 +1,68 @@
-//! One pipeline's sequences to microbatches.
+//! Packs sequences into microbatches for a pipeline.
 
 use serde::{Deserialize, Serialize};
 
-use crate::heterogeneous_strategies::{PackingError, PackingSettings, SchemeCost, pack};
 use super::lengths::{BATCH, clamped, wrong_lengths};
 use crate::host::{Watch, Workers};
+use crate::planners::hydraulis::{PackingError, PackingSettings, SchemeCost, pack};
 use crate::scenario::FieldError;
 
-/// Partial assignments that stand for a second: there is no clock here, and the same number gives the same answer everywhere.
+/// Branch-and-bound nodes per second. A fixed rate instead of a clock makes the result
+/// machine-independent.
 const NODES_PER_SECOND: f64 = 4e6;
-/// Longest time.
+/// Maximum time limit.
 const LONGEST_S: f64 = 3600.0;
 
 /// A pipeline and its sequences.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Tokens of each sequence.
+    /// Sequence lengths in tokens.
     pub lengths: Vec<u64>,
-    /// Most tokens of a microbatch; negative is zero.
+    /// Maximum tokens per microbatch. Negative values mean 0.
     pub max_len: i64,
-    /// Fewest tokens of a microbatch that use the devices well.
+    /// Minimum tokens per microbatch for good device utilization.
     #[serde(default)]
     pub util_len: u64,
     /// Pipeline stages.
     pub pp: u32,
-    /// Seconds per token squared.
+    /// Seconds per squared token.
     pub a: f64,
     /// Seconds per token.
     pub b: f64,
     /// Seconds per microbatch.
     pub c: f64,
-    /// About how long branch and bound may take, counted in steps.
+    /// Approximate branch-and-bound time in seconds, converted to a node limit.
     #[serde(default)]
     pub time_limit_s: Option<f64>,
-    /// Distance from the bound that is good enough.
+    /// Target gap.
     #[serde(default)]
     pub gap: Option<f64>,
 }
 
-/// The microbatches.
+/// Packed microbatches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// Of each the places of its sequences; the slowest first.
+    /// Sequence indices per microbatch, by descending time.
     pub microbatches: Vec<Vec<u32>>,
-    /// The slowest microbatch times (PP - 1 + V), Eq. 1.
+    /// Maximum microbatch time multiplied by (PP - 1 + V), Hydraulis Eq. 1.
     pub cost_s: f64,
-    /// No packing with a number of microbatches in the range costs less.
+    /// Lower bound on the cost for all numbers of microbatches in `range`.
     pub lower_bound_s: f64,
     /// (cost - bound) / cost.
     pub gap: f64,
     /// "optimal", "within_gap" or "heuristic".
     pub status: &'static str,
-    /// The numbers of microbatches considered.
+    /// Considered numbers of microbatches, minimum and maximum.
     pub range: (u32, u32),
-    /// Partial assignments that branch and bound followed.
+    /// Branch-and-bound nodes visited.
     pub nodes: u64,
 }
 
 /// Packs the sequences.
 ///
 /// # Errors
-/// Names every wrong field by JSON pointer.
+/// Returns the JSON pointers to all invalid fields.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = wrong_lengths(&question.lengths, BATCH);
     let limit = question.time_limit_s.unwrap_or(0.05);

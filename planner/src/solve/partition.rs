@@ -1,63 +1,63 @@
-//! A global batch to buckets that are equally heavy for encoder and backbone.
+//! Partitions a global batch into buckets that balance encoder and backbone load.
 
 use serde::{Deserialize, Serialize};
 
-use crate::data_aware::{Item, PartitionError, PartitionSettings, partition};
 use crate::host::{Watch, Workers};
+use crate::planners::dflop::{Item, PartitionError, PartitionSettings, partition};
 use crate::scenario::FieldError;
 
-/// Steps that stand for a second: there is no clock here, and the same number gives the same answer everywhere.
+/// Search steps per second. A fixed rate instead of a clock makes the result machine-independent.
 const STEPS_PER_SECOND: f64 = 1e8;
-/// Longest time.
+/// Maximum time limit.
 const LONGEST_S: f64 = 3600.0;
-/// Most items.
+/// Maximum items.
 const ITEMS: usize = 65_536;
-/// Most buckets.
+/// Maximum buckets.
 const BUCKETS: u32 = 65_536;
-/// Most items times buckets: the start compares every item with every bucket.
+/// Maximum items x buckets. The initial heuristic compares all items to all buckets.
 const CELLS: u64 = 100_000_000;
-/// A load: so large that no sum of them overflows.
+/// Valid loads. The upper limit prevents overflow in sums.
 const LOADS: std::ops::Range<f64> = 0.0..1e150;
 
-/// A batch and the number of its buckets.
+/// A batch and the bucket count.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Of each item what it takes of an encoder stage and of a backbone stage, [e, l], in any one unit.
+    /// Encoder stage and backbone stage time per item, `[e, l]`, in an arbitrary unit.
     pub items: Vec<[f64; 2]>,
-    /// Microbatches times replicas of the backbone.
+    /// Microbatches x backbone replicas.
     pub buckets: u32,
-    /// About how long the search may take, counted in steps; 0.05 s where left out.
+    /// Approximate search time in seconds, converted to steps. Default: 0.05.
     #[serde(default)]
     pub time_limit_s: Option<f64>,
-    /// Distance from the bound that is good enough; 0 where left out.
+    /// Target gap. Default: 0.
     #[serde(default)]
     pub gap: Option<f64>,
 }
 
-/// The buckets.
+/// Item assignment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// Of each item its bucket.
+    /// Bucket per item.
     pub assignment: Vec<u32>,
-    /// The largest sum of e or l in a bucket, Eq. 6.
+    /// Maximum bucket sum in e or l, DFLOP Eq. 6.
     pub cmax: f64,
-    /// No assignment has a smaller one.
+    /// Lower bound on `cmax` for any assignment.
     pub lower_bound: f64,
     /// (cmax - bound) / cmax.
     pub gap: f64,
     /// "optimal", "within_gap" or "heuristic".
     pub status: &'static str,
-    /// What longest processing time first comes to.
+    /// `cmax` from the longest-processing-time heuristic.
     pub lpt_cmax: f64,
-    /// Steps taken.
+    /// Search steps.
     pub steps: u64,
 }
 
-/// Deals the items.
+/// Assigns the items.
 ///
 /// # Errors
-/// Names every wrong field by JSON pointer.
+/// Returns the JSON pointers to all invalid fields.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
@@ -90,8 +90,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     if !errors.is_empty() {
         return Err(errors);
     }
-    let items: Vec<Item> =
-        question.items.iter().map(|&[encoder, backbone]| Item { encoder, backbone }).collect();
+    let items: Vec<Item> = question.items.iter().map(|&[encoder, backbone]| Item { encoder, backbone }).collect();
     let settings = PartitionSettings { steps: (limit * STEPS_PER_SECOND) as u64, gap };
     let dealt = partition(&items, buckets as usize, settings).map_err(|error| errors_of(&error))?;
     let mut assignment = vec![0; count];
@@ -126,7 +125,7 @@ mod tests {
 
     use crate::solve::tests::{answered, refused};
 
-    /// 3 + 2 and 3 + 2 of the encoder, 1 + 4 and 1 + 4 of the backbone: both at 5, which is the mean.
+    /// Encoder 3 + 2 and 3 + 2, backbone 1 + 4 and 1 + 4: all sums equal the mean, 5.
     #[test]
     fn items_get_buckets() {
         let answer = answered(&json!({

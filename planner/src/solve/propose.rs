@@ -1,52 +1,52 @@
-//! Strategies for a data set.
+//! Proposes strategies for a dataset.
 
 use serde::{Deserialize, Serialize};
 
-use crate::heterogeneous_strategies::{ProposalError, ProposalSettings, SchemeCost, propose};
 use super::lengths::{DATA_SET, LONGEST, clamped, wrong_lengths};
 use crate::host::{Watch, Workers};
+use crate::planners::hydraulis::{ProposalError, ProposalSettings, SchemeCost, propose};
 use crate::scenario::FieldError;
 
-/// Most schemes.
+/// Maximum schemes.
 const SCHEMES: usize = 256;
-/// Most devices.
+/// Maximum devices.
 const DEVICES: u32 = 1_000_000;
-/// Most steps of length: the work grows with their cube at worst.
+/// Maximum length steps. The work grows cubically in the worst case.
 const STEPS: u64 = 2048;
 
-/// A data set, devices and schemes. One of `lengths` and `histogram` is given.
+/// A dataset, devices and schemes. Exactly one of `lengths` and `histogram` is set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Tokens of each sequence.
+    /// Sequence lengths in tokens.
     #[serde(default)]
     pub lengths: Vec<u64>,
-    /// Pairs of tokens and how many sequences have them.
+    /// Pairs (tokens, sequence count).
     #[serde(default)]
     pub histogram: Vec<(u64, f64)>,
-    /// Devices.
+    /// Number of devices.
     pub devices: u32,
-    /// Schemes that pipelines may have.
+    /// Permitted pipeline schemes.
     pub schemes: Vec<Scheme>,
-    /// Steps of length in tokens; 128 where left out.
+    /// Length step in tokens. Default: 128.
     #[serde(default)]
     pub length_step: Option<u64>,
-    /// Steps of a pipeline; a tenth where left out.
+    /// Step for fractional pipeline counts. Default: 0.1.
     #[serde(default)]
     pub device_step: Option<f64>,
 }
 
-/// One scheme.
+/// A pipeline scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheme {
-    /// Devices of a pipeline, a multiple of its stages.
+    /// Devices per pipeline, a multiple of `pp`.
     pub devices: u32,
     /// Pipeline stages.
     pub pp: u32,
-    /// Most tokens of a microbatch; negative is zero.
+    /// Maximum tokens per microbatch. Negative values mean 0.
     pub max_len: i64,
-    /// Seconds per token squared.
+    /// Seconds per squared token.
     pub a: f64,
     /// Seconds per token.
     pub b: f64,
@@ -54,43 +54,43 @@ pub struct Scheme {
     pub c: f64,
 }
 
-/// What is proposed.
+/// Proposed strategies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// Whole strategies.
+    /// Integer strategies.
     pub strategies: Vec<StrategyAnswer>,
-    /// The relaxed strategies they are near to, by longest sequence.
+    /// Relaxed strategies close to the integer strategies, by maximum length.
     pub relaxed: Vec<RelaxedAnswer>,
 }
 
-/// A whole strategy.
+/// An integer strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StrategyAnswer {
-    /// Of every scheme how many pipelines.
+    /// Pipelines per scheme.
     pub copies: Vec<u32>,
-    /// Devices in use.
+    /// Devices used.
     pub devices: u32,
-    /// Longest sequence that it holds.
+    /// Maximum supported sequence length.
     pub max_len: u64,
-    /// Shortest and longest L that it is proposed for.
+    /// Minimum and maximum L for which the strategy is proposed.
     pub proposed_for: (u64, u64),
 }
 
 /// A relaxed strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RelaxedAnswer {
-    /// L.
+    /// L, the maximum sequence length.
     pub longest: u64,
-    /// t[N][L] for the whole data set.
+    /// `t[N][L]` for the complete dataset, in seconds.
     pub seconds: f64,
-    /// Of every scheme how many pipelines.
+    /// Fractional pipelines per scheme.
     pub copies: Vec<f64>,
 }
 
 /// Proposes strategies.
 ///
 /// # Errors
-/// Names every wrong field by JSON pointer.
+/// Returns the JSON pointers to all invalid fields.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let settings = ProposalSettings::default();
     let settings = ProposalSettings {
@@ -115,7 +115,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     Ok(Answer { strategies: strategies.collect(), relaxed: relaxed.collect() })
 }
 
-/// The data set as pairs, or what is wrong with it.
+/// Converts the dataset to (tokens, count) pairs, or returns validation errors.
 fn lengths(question: &Question, step: u64) -> Result<Vec<(u64, f64)>, Vec<FieldError>> {
     let mut errors = wrong_lengths(&question.lengths, DATA_SET);
     for (place, (length, _)) in question.histogram.iter().enumerate().filter(|(_, (length, _))| *length > LONGEST) {
@@ -138,7 +138,7 @@ fn lengths(question: &Question, step: u64) -> Result<Vec<(u64, f64)>, Vec<FieldE
     if errors.is_empty() { Ok(pairs) } else { Err(errors) }
 }
 
-/// The schemes, or what is wrong with them.
+/// Converts the schemes, or returns validation errors.
 fn schemes(question: &Question) -> Result<Vec<SchemeCost>, Vec<FieldError>> {
     let mut errors = Vec::new();
     if question.schemes.len() > SCHEMES {

@@ -1,4 +1,4 @@
-//! Questions of every kind, right and wrong.
+//! Valid and invalid requests for the strategy problems.
 
 use super::{dispatch, pack, propose};
 use crate::host::{Alone, Unwatched};
@@ -8,7 +8,8 @@ fn pointers(errors: Vec<FieldError>) -> Vec<String> {
     errors.into_iter().map(|error| error.pointer).collect()
 }
 
-/// Work 1 s a token, c 0: {6}, {4, 2} in two stages is 6 (2 - 1 + 2) = 18; one microbatch of 12 would be 24, three 6 * 4.
+/// 1 s per token, c = 0. {6}, {4, 2} in two stages cost 6 (2 - 1 + 2) = 18. A single microbatch
+/// with 12 tokens costs 24, three cost 6 * 4.
 #[test]
 fn three_sequences_are_packed_into_two_microbatches() {
     let question = r#"{"lengths": [2, 6, 4], "max_len": 12, "pp": 2, "a": 0, "b": 1, "c": 0}"#;
@@ -44,7 +45,7 @@ fn wrong_fields_are_pointed_at() {
     }
 }
 
-/// Two equal pipelines, 1 s a token: {6} and {4, 2}.
+/// Two equal pipelines, 1 s per token: {6} and {4, 2}.
 #[test]
 fn equal_pipelines_share_equally() {
     let scheme = r#"{"pp": 1, "max_len": 10, "a": 0, "b": 1, "c": 0}"#;
@@ -54,7 +55,8 @@ fn equal_pipelines_share_equally() {
     assert_eq!(answer.pipelines[0].sequences, [1]);
 }
 
-/// Short sequences on small pipelines, long ones on a large one: some strategy has both.
+/// Small pipelines process short sequences, a large pipeline processes long sequences; some
+/// strategy combines both.
 #[test]
 fn mixed_lengths_get_mixed_strategies() {
     let question = r#"{"histogram": [[100, 80.0], [1000, 5.0]], "devices": 8, "schemes": [

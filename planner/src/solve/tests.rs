@@ -3,14 +3,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::host::{Alone, Unwatched};
 
-/// The answer as JSON.
+/// Returns the result as JSON.
 pub(super) fn answered(problem: &Value) -> Value {
     let asked = parse(&problem.to_string()).unwrap_or_else(|errors| panic!("{errors:?}"));
     let answer = answer(&asked.problem, &Alone, &Unwatched).unwrap_or_else(|errors| panic!("{errors:?}"));
     serde_json::to_value(answer).unwrap()
 }
 
-/// What is told of a wrong problem, "pointer: detail" each.
+/// Returns the validation errors, formatted as "pointer: detail".
 pub(super) fn refused(problem: &Value) -> Vec<String> {
     let errors = match parse(&problem.to_string()) {
         Ok(asked) => answer(&asked.problem, &Alone, &Unwatched).unwrap_err(),

@@ -1,4 +1,4 @@
-//! Uneven pipelines: given times of every microbatch on every stage, in which order does each rank run?
+//! Uneven pipelines: computes the action order per rank from the time per microbatch and stage.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,109 +6,112 @@ use crate::cost::{PipelineCosts, UniformTimes};
 use crate::exact::{self, Budget, Ending, Exact};
 use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
-use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
+use crate::schedule::{Grouping, interleaved, one_f_one_b};
+use crate::action::Schedule;
 use crate::simulate::{Execution, execute, peak_memory};
 use crate::units::{Bytes, Nanos, Seconds};
 
-/// Most ranks.
+/// Maximum ranks.
 const RANKS: u32 = 1024;
-/// Most pairs of a microbatch and a stage.
+/// Maximum microbatches x stages.
 const CELLS: usize = 50_000;
-/// Longest sum of all times, in seconds: in nanoseconds a float still counts it exactly.
+/// Maximum total time in seconds. An `f64` still represents it exactly in nanoseconds.
 const LONGEST_S: f64 = 9e6;
-/// Nodes where the question names none: some seconds to a minute.
+/// Default node limit, a few seconds to a minute.
 const NODES: u64 = 1_000_000;
 
-/// An uneven pipeline. Stage `s` stands on rank `s mod ranks`.
+/// An uneven pipeline. Stage `s` runs on rank `s mod ranks`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// Pipeline ranks, p.
     pub ranks: u32,
-    /// Seconds of the forward, by microbatch and stage; as many stages as ranks, or a multiple of that.
+    /// Forward seconds by microbatch and stage. The number of stages must be a multiple of `ranks`.
     pub forward: Vec<Vec<f64>>,
-    /// Seconds of the backward, by microbatch and stage.
+    /// Backward seconds by microbatch and stage.
     pub backward: Vec<Vec<f64>>,
-    /// Activations that a rank may hold, each of one microbatch on one stage: between its forward and its backward. One
-    /// number for all ranks, or one for each.
+    /// Maximum activations in flight per rank. An activation is in flight between forward and
+    /// backward, per microbatch and stage. A single number for all ranks, or a list.
     #[serde(default)]
     pub max_in_flight: Option<InFlight>,
-    /// Seconds that an activation or a gradient takes from one rank to the next; each rank sends one at a time.
+    /// Transfer time for an activation or a gradient between ranks, in seconds. A rank sends one
+    /// tensor at a time.
     #[serde(default)]
     pub send: f64,
-    /// Distance from the bound, (makespan - bound) / makespan, at which to stop.
+    /// Target gap, (makespan - bound) / makespan.
     #[serde(default)]
     pub gap: f64,
-    /// Seed of the heuristics.
+    /// Random seed for the heuristics.
     #[serde(default)]
     pub seed: u32,
-    /// Nodes of the search; with as many, and no time that ends it, the answer is the same on every machine.
+    /// Node limit. If the search is limited only by nodes, the result is the same on all machines.
     #[serde(default)]
     pub nodes: Option<u64>,
 }
 
-/// How much a rank may hold.
+/// Activation limit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum InFlight {
-    /// As much on every rank.
+    /// The same limit on all ranks.
     Everywhere(u64),
-    /// By rank.
+    /// A limit per rank.
     ByRank(Vec<u64>),
 }
 
-/// The best order found.
+/// Best order found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// What is proven of it.
+    /// Proof status.
     pub status: Status,
-    /// End of the last action.
+    /// End of the last action in seconds.
     pub makespan_s: f64,
-    /// No order ends earlier.
+    /// Lower bound on the makespan in seconds.
     pub lower_bound_s: f64,
     /// (makespan - bound) / makespan.
     pub gap: f64,
-    /// Nodes of the search.
+    /// Visited nodes.
     pub nodes: u64,
-    /// The actions of each rank in order: stage, letter, microbatch, as in torch's tables of schedules.
+    /// Ordered actions per rank: stage, letter, microbatch, as in PyTorch schedule tables.
     pub orders: Vec<Vec<String>>,
-    /// When each of them starts.
+    /// Start time per action in seconds.
     pub starts_s: Vec<Vec<f64>>,
-    /// What usual orders come to.
+    /// Makespans of standard schedules.
     pub compared: Compared,
 }
 
-/// What is proven of an order.
+/// Proof status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// None is faster.
+    /// Optimal.
     Optimal,
-    /// None is faster by more than the gap that was asked for.
+    /// Optimal within the target gap.
     WithinGap,
-    /// The nodes are used up: there may be a faster one.
+    /// Node limit reached; a faster order can exist.
     Nodes,
-    /// The time is used up: there may be a faster one.
+    /// Time limit reached; a faster order can exist.
     Time,
-    /// Too many actions for a proof: the heuristics' best, against a simple bound.
+    /// Too many actions for a proof: heuristic schedule, simple bound.
     Heuristic,
 }
 
-/// Makespans of other orders, in seconds.
+/// Makespans of other schedules in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Compared {
-    /// 1F1B, interleaved where ranks have several stages; absent where it holds more than is allowed.
+    /// 1F1B, or interleaved 1F1B if ranks have several stages. Null if it exceeds the activation
+    /// limit.
     pub one_f_one_b_s: Option<f64>,
-    /// Wait-free cyclic; absent where it finds none within what is allowed.
+    /// Wait-free cyclic. Null if no such schedule respects the activation limit.
     pub wait_free_s: Option<f64>,
-    /// Dual queue under the best ranking found.
+    /// Dual queue, using the best ranking found.
     pub ranking_s: f64,
 }
 
-/// Orders the pipeline.
+/// Schedules the pipeline.
 ///
 /// # Errors
-/// Names every wrong field.
+/// Returns all invalid fields.
 pub fn answer(question: &Question, workers: &dyn Workers, watch: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = Vec::new();
     shape(question, &mut errors);
@@ -166,7 +169,7 @@ fn compared(found: &Exact, costs: &PipelineCosts, limit: Bytes) -> Compared {
     }
 }
 
-/// Costs whose activations count one each, and what ranks may hold of them.
+/// Builds costs in which an activation is a byte, plus the memory limit.
 fn pipeline(question: &Question) -> (PipelineCosts, Bytes) {
     let (ranks, stages) = (question.ranks as usize, question.forward[0].len());
     let nanos = |seconds: f64| Seconds::from_secs(seconds).to_nanos();
@@ -181,7 +184,8 @@ fn pipeline(question: &Question) -> (PipelineCosts, Bytes) {
         None => Bytes::new(u64::MAX),
         Some(InFlight::Everywhere(most)) => Bytes::new(*most),
         Some(InFlight::ByRank(caps)) => {
-            // One limit for all: ranks that may hold less have the difference taken from the start.
+            // The solver accepts a single limit. For ranks that have a smaller limit, the
+            // difference becomes static memory.
             let most = Bytes::new(caps.iter().copied().max().unwrap_or(0));
             costs.static_memory = caps.iter().map(|&cap| most.saturating_sub(Bytes::new(cap))).collect();
             most
@@ -241,7 +245,8 @@ fn shape(question: &Question, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A microbatch holds an activation of each of a rank's stages before its first backward there.
+/// Checks the minimum: before its first backward on a rank, a microbatch stores an activation per
+/// stage there.
 fn in_flight(question: &Question, errors: &mut Vec<FieldError>) {
     let ranks = question.ranks as usize;
     let least = (question.forward[0].len() / ranks) as u64;
@@ -271,7 +276,8 @@ mod tests {
 
     use super::super::tests::{answered, refused};
 
-    /// p = 2, m = 2, F = B = 1 s: the last rank waits 1, works 4, and the last gradient comes back in 1.
+    /// p = 2, m = 2, F = B = 1 s: the last rank idles 1 s, then works 4 s; the last gradient takes
+    /// 1 s.
     #[test]
     fn equal_microbatches_take_what_1f1b_takes() {
         let ones = json!([[1, 1], [1, 1]]);
@@ -286,7 +292,7 @@ mod tests {
         assert_eq!(answer["starts_s"][1], json!([1.0, 2.0, 3.0, 4.0]));
     }
 
-    /// One activation at a time: two microbatches of 4 s each one after the other, and 1F1B would hold two.
+    /// A limit of 1 activation forces two sequential microbatches, 4 s each. 1F1B would store two.
     #[test]
     fn a_cap_is_kept() {
         let ones = json!([[1, 1], [1, 1]]);

@@ -1,4 +1,4 @@
-//! A field that takes several values.
+//! A field with several values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,35 +6,36 @@ use serde_json::Value;
 use super::{LONGEST_LABEL, MOST_POINTS};
 use crate::scenario::FieldError;
 
-/// A field and its values, in the order in which points take them.
+/// A field with its values, in point order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Axis {
-    /// JSON pointer (RFC 6901) of the field in the scenario, for example "/cluster/nodes".
+    /// JSON pointer (RFC 6901) to the field in the scenario, for example "/cluster/nodes".
     pub pointer: String,
-    /// What the field is called; absent: the last part of the pointer.
+    /// Display name of the field; absent: the last part of the pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Unit of the values.
+    /// Value unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The values, any JSON.
+    /// Values as arbitrary JSON.
     pub values: Vec<Value>,
 }
 
 impl Axis {
-    /// What the field is called.
+    /// Display name.
     pub fn name(&self) -> &str {
         self.title.as_deref().unwrap_or_else(|| self.pointer.rsplit('/').next().unwrap_or_default())
     }
 
-    /// A value in words, "nodes 4".
+    /// Formats a value with name and unit, for example "nodes 4".
     pub(super) fn words(&self, place: usize) -> String {
         let unit = self.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
         format!("{} {}{unit}", self.name(), self.label(place))
     }
 
-    /// A value as it stands at an axis: numbers and words as they are, anything with a name by its name, the rest by its place.
+    /// Returns the axis label for a value: numbers and strings unchanged, objects by name, other
+    /// values by position.
     pub fn label(&self, place: usize) -> String {
         match self.values.get(place) {
             None => String::new(),
@@ -49,18 +50,18 @@ impl Axis {
     }
 }
 
-/// How the values of a range are spread.
+/// Value spacing in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Scale {
-    /// The same difference between neighbours.
+    /// Constant difference.
     #[default]
     Linear,
-    /// The same ratio between neighbours.
+    /// Constant ratio.
     Log2,
 }
 
-/// An axis as people write it: a list of values, or a range.
+/// Input format for an axis: a value list or a range.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenAxis {
@@ -79,7 +80,7 @@ impl WrittenAxis {
         Self { pointer: pointer.to_owned(), ..Self::default() }
     }
 
-    /// The axis with its values, or nothing and why.
+    /// Expands the axis. Appends to `errors` and returns `None` if it is invalid.
     pub(super) fn spelled_out(self, at: &str, errors: &mut Vec<FieldError>) -> Option<Axis> {
         let before = errors.len();
         let mut refuse = |field: &str, detail: String| errors.push(FieldError::new(&format!("{at}{field}"), detail));
@@ -116,7 +117,8 @@ fn listed(values: Vec<Value>) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Values from `from` to `to`, both among them. Where both are whole numbers all are: rounded, and each once.
+/// Values from `from` to `to`, inclusive. If both are integers, the values are rounded and
+/// deduplicated.
 fn range(from: &serde_json::Number, to: &serde_json::Number, steps: u32, scale: Scale) -> Result<Vec<Value>, String> {
     if !(2..=MOST_POINTS).contains(&steps) {
         return Err(format!("{steps} steps: 2 to {MOST_POINTS}"));
@@ -146,7 +148,7 @@ fn range(from: &serde_json::Number, to: &serde_json::Number, steps: u32, scale: 
     Ok(values)
 }
 
-/// Refuses axes that would write over what an earlier one has put.
+/// Rejects axes that overwrite fields on earlier axes.
 pub(super) fn overlaps(axes: &[Axis], errors: &mut Vec<FieldError>) {
     for (number, axis) in axes.iter().enumerate() {
         let covers = |earlier: &&Axis| {

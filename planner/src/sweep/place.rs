@@ -1,9 +1,9 @@
-//! Where values go in a scenario's JSON.
+//! Value insertion into a scenario's JSON.
 
 use serde_json::{Map, Value};
 
-/// Puts a value at a JSON pointer (RFC 6901). Objects that are not there are made, as a field that has its default is not
-/// written; items of lists must be there.
+/// Sets a value at a JSON pointer (RFC 6901). Creates missing objects, because fields with default
+/// values are omitted. List items must exist.
 pub(super) fn put(root: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
     let mut place = root;
     for part in pointer.split('/').skip(1) {
@@ -25,7 +25,8 @@ pub(super) fn put(root: &mut Value, pointer: &str, value: Value) -> Result<(), S
     Ok(())
 }
 
-/// The scenario with a value in place, read and written again, or why it cannot be read.
+/// Returns the scenario with the inserted value after parsing and serialisation, or the parse
+/// error.
 pub(super) fn read_with(scenario: &Value, pointer: &str, value: Value) -> Result<Value, String> {
     let mut changed = scenario.clone();
     put(&mut changed, pointer, value)?;

@@ -1,4 +1,4 @@
-//! What a point answers, in brief.
+//! Summary of a point's results.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,89 +9,89 @@ use crate::observer::{Cancelled, Observer};
 use crate::outcome::{Answer, ENGINE, Metrics};
 use crate::scenario::{FieldError, PlannerKind, ValidScenario};
 
-/// The row of a point: the same bytes from whoever plans it.
+/// Result row for a point. The bytes do not depend on the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PointRow {
-    /// Number of the point.
+    /// Point number.
     pub index: u32,
-    /// Its value on every axis.
+    /// Value per axis.
     pub coordinates: Vec<Value>,
-    /// Identifier of its scenario; absent where that is not valid.
+    /// Scenario identifier; omitted if the scenario is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Version of the engine.
+    /// Engine version.
     pub engine: String,
-    /// What came of it.
+    /// Result.
     pub answer: PointAnswer,
 }
 
-/// What came of a point.
+/// Result for a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PointAnswer {
-    /// The planners answered, in the order of the question.
+    /// Results for all planners, in request order.
     Planned {
-        /// Devices of the cluster.
+        /// Cluster devices.
         devices: u32,
         /// One row per planner.
         planners: Vec<PlannerRow>,
     },
-    /// The values make no valid scenario.
+    /// The scenario is invalid.
     Invalid {
-        /// The wrong fields.
+        /// Field errors.
         errors: Vec<WrongField>,
     },
-    /// A fault of ours.
+    /// Internal error.
     Failed {
-        /// What happened.
+        /// Error description.
         detail: String,
     },
 }
 
-/// A wrong field of a point's scenario.
+/// A field error in a point's scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WrongField {
     /// JSON pointer into the scenario.
     pub pointer: String,
-    /// What is wrong.
+    /// Error description.
     pub detail: String,
 }
 
-/// What one planner answered: figures, or why there is no plan.
+/// Result for a planner: figures, or an explanation if there is no plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlannerRow {
-    /// A plan that the checker passed.
+    /// A validated plan.
     Planned {
-        /// The planner.
+        /// Planner.
         planner: PlannerKind,
-        /// Its figures.
+        /// Plan figures.
         figures: Figures,
     },
-    /// No layout satisfies every constraint.
+    /// No layout satisfies all constraints.
     Infeasible {
-        /// The planner.
+        /// Planner.
         planner: PlannerKind,
-        /// The binding constraint.
+        /// Binding constraint.
         reason: String,
     },
 }
 
 impl PlannerRow {
-    /// The planner.
+    /// Planner of the row.
     pub const fn planner(&self) -> PlannerKind {
         match self {
             Self::Planned { planner, .. } | Self::Infeasible { planner, .. } => *planner,
         }
     }
 
-    /// Its figures, if it found a plan.
+    /// Plan figures; `None` if there is no plan.
     pub const fn figures(&self) -> Option<&Figures> {
         match self {
             Self::Planned { figures, .. } => Some(figures),
@@ -100,26 +100,26 @@ impl PlannerRow {
     }
 }
 
-/// Figures of a plan: those of its metrics that people compare.
+/// Plan figures: the metrics used for comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
-    /// Mean time of an iteration, in s.
+    /// Mean iteration time in s.
     pub iteration_s: f64,
-    /// Backbone tokens per second, padding not counted.
+    /// Backbone tokens/s, excluding padding.
     pub tokens_per_s: f64,
-    /// The same per device.
+    /// Backbone tokens/s per device, excluding padding.
     pub tokens_per_s_per_device: f64,
-    /// Model FLOP utilisation.
+    /// Model FLOPs utilisation.
     pub mfu: f64,
-    /// Idle share.
+    /// Idle time divided by (ranks x time).
     pub bubble: f64,
-    /// Share of exposed communication.
+    /// Exposed communication divided by (ranks x time).
     pub exposed_communication: f64,
-    /// Largest memory of any rank, in GiB.
+    /// Highest peak memory per rank, in GiB.
     pub peak_memory_gib: f64,
-    /// Lower bound of the iteration time, in s.
+    /// Lower bound on the iteration time, in s.
     pub lower_bound_s: f64,
     /// (iteration - bound) / bound.
     pub gap: f64,
@@ -142,13 +142,13 @@ impl Figures {
 }
 
 impl PointRow {
-    /// The row of a point that gives no scenario, or one that cannot be planned here.
+    /// Builds the row for a point with an invalid scenario, or one that this machine cannot plan.
     pub fn invalid(point: &Point, errors: Vec<FieldError>) -> Self {
         let named = |error: FieldError| WrongField { pointer: error.pointer, detail: error.detail };
         Self::without_scenario(point, PointAnswer::Invalid { errors: errors.into_iter().map(named).collect() })
     }
 
-    /// The row of a point whose planning came to nothing by a fault of ours.
+    /// Builds the row for a point with an internal error.
     pub fn failed(point: &Point, detail: &str) -> Self {
         Self::without_scenario(point, PointAnswer::Failed { detail: detail.to_owned() })
     }
@@ -158,7 +158,7 @@ impl PointRow {
         Self { index, coordinates, scenario: None, engine: ENGINE.to_owned(), answer }
     }
 
-    /// What the planners answered; nothing where the scenario is not valid.
+    /// Results for all planners. Empty if the scenario is invalid.
     pub fn planners(&self) -> &[PlannerRow] {
         match &self.answer {
             PointAnswer::Planned { planners, .. } => planners,
@@ -167,21 +167,21 @@ impl PointRow {
     }
 }
 
-/// Why a point has no row.
+/// Error for a point without a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unplanned {
-    /// The observer asked to stop.
+    /// The observer cancelled planning.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// It takes more memory than the observer allows.
+    /// Planning exceeds the observer's memory limit.
     #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
     Outgrown {
-        /// Bytes at the peak, as far as they are known.
+        /// Peak memory in bytes, as far as known.
         bytes: u64,
     },
 }
 
-/// Plans the scenario of a point.
+/// Plans a point's scenario.
 pub(super) fn planned(
     point: &Point,
     scenario: &ValidScenario,

@@ -1,10 +1,10 @@
-//! Which points one of several machines plans.
+//! Point distribution across machines.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One of so many shares of the points, from 1: share I of N has the points I-1, I-1+N, I-1+2N, ..., so that neighbours, which cost
-/// about the same, go to different machines.
+/// A shard of the points. Shard I of N contains the points I-1, I-1+N, I-1+2N, ... Neighbouring
+/// points have similar costs, so different machines plan them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     index: u32,
@@ -12,30 +12,30 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// All points.
+    /// The shard with all points.
     pub const WHOLE: Self = Self { index: 1, of: 1 };
 
-    /// Share `index` of `of`.
+    /// Builds shard `index` of `of`, from 1.
     pub const fn new(index: u32, of: u32) -> Result<Self, NotAShard> {
         if index >= 1 && index <= of { Ok(Self { index, of }) } else { Err(NotAShard) }
     }
 
-    /// Which share, from 1.
+    /// Shard number, from 1.
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// How many there are.
+    /// Number of shards.
     pub const fn of(self) -> u32 {
         self.of
     }
 
-    /// Its points, of so many.
+    /// Points in this shard, given the total number `all`.
     pub fn points(self, all: u32) -> impl Iterator<Item = u32> + Clone {
         (self.index - 1..all).step_by(self.of as usize)
     }
 
-    /// Whether a point is its.
+    /// Returns true if the shard contains the point.
     pub const fn has(self, point: u32) -> bool {
         point % self.of == self.index - 1
     }
@@ -57,12 +57,12 @@ impl FromStr for Shard {
     }
 }
 
-/// The text is not a shard.
+/// Error: the text is not a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a shard: I/N is needed, with I from 1 to N")]
 pub struct NotAShard;
 
-/// Rising numbers as runs of neighbours, first and last of each.
+/// Groups ascending numbers into consecutive runs, given by first and last number.
 pub fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<[u32; 2]> {
     let mut runs: Vec<[u32; 2]> = Vec::new();
     for number in numbers {
@@ -74,7 +74,7 @@ pub fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<[u32; 2]> {
     runs
 }
 
-/// Runs in words: "0-3, 7, 9-12".
+/// Formats runs, for example "0-3, 7, 9-12".
 pub fn ranges(runs: &[[u32; 2]]) -> String {
     let words = |&[first, last]: &[u32; 2]| {
         if first == last { first.to_string() } else { format!("{first}-{last}") }

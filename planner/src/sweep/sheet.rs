@@ -1,4 +1,4 @@
-//! The file that a shard writes: a line that says of what, then a row for every point in their order.
+//! Output file of a shard: a heading line, then the rows in point order.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,30 +6,30 @@ use serde_json::Value;
 use super::{PointRow, Shard, Sweep};
 use crate::outcome::ENGINE;
 
-/// Name of the format of these files.
+/// Format name for these files.
 pub const SHEET_SCHEMA: &str = "sweep-points/1";
 
-/// The first line: enough to go on with, or to gather, the file by itself.
+/// The first line. It is sufficient to resume or merge the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Heading {
-    /// Format, "sweep-points/1".
+    /// Format name, "sweep-points/1".
     pub schema: String,
-    /// Identifier of the sweep.
+    /// Sweep identifier.
     pub sweep: String,
-    /// Which share of the points, "2/8".
+    /// Shard, for example "2/8".
     pub shard: String,
-    /// Points of the whole sweep.
+    /// Points in the sweep.
     pub points: u32,
-    /// Version of the engine that made the rows.
+    /// Engine version for the rows.
     pub engine: String,
-    /// The sweep itself.
+    /// Sweep definition.
     pub definition: Value,
 }
 
 impl Heading {
-    /// That of a shard planned by this engine.
+    /// Builds the heading of a shard for this engine.
     pub fn of(sweep: &Sweep, shard: Shard) -> Self {
         Self {
             schema: SHEET_SCHEMA.to_owned(),
@@ -41,25 +41,25 @@ impl Heading {
         }
     }
 
-    /// The heading as its line, without the end of it.
+    /// Formats the heading without a line break.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("a heading has only text keys")
     }
 }
 
-/// A file whose heading was read: takes its rows one by one and refuses what does not belong.
+/// A file with a parsed heading. Parses rows and rejects those from other sweeps or shards.
 #[derive(Debug, Clone)]
 pub struct Sheet {
-    /// What stands in the first line.
+    /// First line.
     pub heading: Heading,
-    /// The sweep, read and checked against its identifier.
+    /// The sweep, verified against its identifier.
     pub sweep: Sweep,
-    /// Which points may stand in it.
+    /// Shard that contains the allowed points.
     pub shard: Shard,
 }
 
 impl Sheet {
-    /// Reads the first line.
+    /// Parses the first line.
     pub fn open(line: &str) -> Result<Self, SheetError> {
         let heading: Heading = serde_json::from_str(line).map_err(|error| SheetError::NoHeading(error.to_string()))?;
         if heading.schema != SHEET_SCHEMA {
@@ -75,7 +75,7 @@ impl Sheet {
         Ok(Self { heading, sweep, shard })
     }
 
-    /// Reads the row of a point.
+    /// Parses the row for a point.
     pub fn row(&self, line: &str) -> Result<PointRow, SheetError> {
         let row: PointRow = serde_json::from_str(line).map_err(|error| SheetError::NoRow(error.to_string()))?;
         let Some(coordinates) = self.sweep.coordinates(row.index) else {
@@ -95,29 +95,29 @@ impl Sheet {
     }
 }
 
-/// Why a line is refused.
+/// Error for a rejected line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
-    /// The first line is none.
+    /// The first line is not a heading.
     #[error("no heading of a file of points: {0}")]
     NoHeading(String),
-    /// It belongs to another sweep.
+    /// The line is from another sweep.
     #[error("belongs to the sweep {found}, not to {wanted}")]
     OtherSweep {
-        /// Sweep that it names.
+        /// Sweep identifier in the line.
         found: String,
-        /// The sweep that is gathered.
+        /// Expected sweep identifier.
         wanted: String,
     },
-    /// Another engine made it.
+    /// The line is from another engine.
     #[error("was made by {found}, not by {wanted}")]
     OtherEngine {
-        /// Engine that it names.
+        /// Engine in the line.
         found: String,
-        /// The engine of the others.
+        /// Expected engine.
         wanted: String,
     },
-    /// A later line is no row of the sweep.
+    /// The line is not a row in the sweep.
     #[error("no row of this sweep: {0}")]
     NoRow(String),
 }

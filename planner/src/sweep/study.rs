@@ -1,4 +1,4 @@
-//! The sweeps that people make most: fields by name, and scaling studies around the present values.
+//! Common sweeps: fields by name, and scaling studies around the current values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -7,27 +7,27 @@ use super::{Axis, Sweep};
 use crate::scenario::{FieldError, Scenario};
 use crate::workload::{Distribution, SampleSource};
 
-/// Images of a sample where a dataset says how many there are.
+/// Images per sample if a dataset defines the number.
 const USUAL_IMAGES: u32 = 4;
 
-/// A field that people often sweep.
+/// A commonly swept field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UsualField {
     /// JSON pointer into the scenario.
     pub pointer: String,
-    /// What it is called.
+    /// Display name.
     pub title: String,
-    /// Unit of its values.
+    /// Value unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Its value in the scenario; null where it is searched.
+    /// Current value in the scenario; null if the planner searches it.
     pub present: Value,
-    /// Values around it, to begin with.
+    /// Suggested values around the current value.
     pub values: Vec<Value>,
 }
 
-/// Fields of a scenario that people often sweep, with values around the present ones.
+/// Returns commonly swept fields in a scenario, and values around the current ones.
 pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
     let field = |pointer: &str, title: &str, unit: Option<&str>, present: Value, values: Vec<Value>| UsualField {
         pointer: pointer.to_owned(),
@@ -68,26 +68,26 @@ pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
     fields
 }
 
-/// A scaling study: one field around its present value, in powers of two.
+/// A scaling study: a field in powers of two around its current value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Study {
-    /// Nodes of the cluster.
+    /// Cluster nodes.
     Devices,
     /// Context length.
     ContextLength,
-    /// Samples of a global batch.
+    /// Samples per global batch.
     GlobalBatch,
-    /// Images of a sample, the same number in all.
+    /// Images per sample, equal for all samples.
     Images,
 }
 
 impl Study {
-    /// All of them.
+    /// All studies.
     pub const ALL: [Self; 4] = [Self::Devices, Self::ContextLength, Self::GlobalBatch, Self::Images];
 
-    /// What it is called.
+    /// Display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Devices => "devices",
@@ -97,7 +97,8 @@ impl Study {
         }
     }
 
-    /// The sweep of the study, or nothing where the model reads no images or where their number cannot be chosen.
+    /// Builds the sweep. `None` if the model reads no images, or the number of images is not
+    /// configurable.
     pub fn sweep(self, scenario: &Scenario) -> Option<Result<Sweep, Vec<FieldError>>> {
         let mut base = serde_json::to_value(scenario).expect("a scenario has only text keys");
         let (pointer, title, unit, present) = match self {
@@ -131,7 +132,8 @@ impl Study {
     }
 }
 
-/// Five values in powers of two, a quarter to four times the present one; from 1 on where a quarter is no whole number.
+/// Returns five values, each twice the previous, starting at a quarter of `present`. If the quarter
+/// is not an integer, they start at half or at `present` itself.
 fn around(present: u32) -> Vec<Value> {
     if present == 0 {
         return [0, 1, 2, 4, 8].map(Value::from).to_vec();
@@ -141,7 +143,7 @@ fn around(present: u32) -> Vec<Value> {
     (0..5).filter_map(|doubling| first.checked_mul(1 << doubling)).map(Value::from).collect()
 }
 
-/// A number in the middle of a distribution, where every sample is to have the same.
+/// Returns a central value of a distribution, for samples with equal values.
 fn middle(distribution: &Distribution) -> u32 {
     match distribution {
         Distribution::Constant { value } => *value,

@@ -83,7 +83,8 @@ fn labels_and_spelling_do_not_change_the_identifier() {
     let other = sweep(&json!([{"pointer": "/cluster/nodes", "values": [1, 4, 2]}])).unwrap();
     assert_ne!(one.id(), other.id());
     assert_eq!(one.id().as_str().parse::<SweepId>(), Ok(one.id()));
-    // Frozen: stored sweeps keep their addresses. The base names presets, so a preset calibrated anew changes it.
+    // Fixed value: identifiers of stored sweeps must not change. The base contains presets, so a
+    // recalibrated preset changes it.
     assert_eq!(one.canonical().get(..9), Some("{\"axes\":["));
 }
 
@@ -150,8 +151,8 @@ fn every_wrong_field_of_a_sweep_is_named() {
 
 #[test]
 fn what_cannot_be_planned_is_a_row() {
-    // No node is no cluster; 13 GB of 16-bit weights, gradients and optimizer states of 7 billion parameters on 4 devices of 1 GiB
-    // fit nowhere.
+    // Zero nodes are invalid. 7 billion parameters with 16-bit weights, gradients and optimizer
+    // states need 13 GB, which exceeds 4 devices with 1 GiB.
     let sweep = sweep(&json!([
         {"pointer": "/cluster/nodes", "values": [0, 1]},
         {"pointer": "/cluster/device/memory_gib", "values": [80.0, 6.0]},
@@ -238,7 +239,7 @@ fn nonsense_is_no_shard() {
     }
 }
 
-/// Counts how often it is asked, and ends what it watches after some times.
+/// A watch that counts polls and ends after `most` polls.
 struct Asked {
     times: AtomicU32,
     most: u32,

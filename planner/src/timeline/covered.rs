@@ -1,11 +1,11 @@
-//! Times that at least one of several intervals covers.
+//! Union of time intervals.
 
-/// A set of times: intervals that neither touch nor overlap, in order, in ns.
+/// Disjoint, sorted intervals in ns. Adjacent intervals are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Covered(Vec<(u64, u64)>);
 
 impl Covered {
-    /// What intervals from start to end cover, in whichever order they come.
+    /// Creates the union of intervals (start, end) in any order.
     pub fn by(mut intervals: Vec<(u64, u64)>) -> Self {
         intervals.sort_unstable();
         let mut covered: Vec<(u64, u64)> = Vec::new();
@@ -18,18 +18,18 @@ impl Covered {
         Self(covered)
     }
 
-    /// What either covers.
+    /// Returns the union with `other`.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self::by([&self.0[..], &other.0].concat())
     }
 
-    /// How long it is in all, in ns.
+    /// Returns the total length in ns.
     pub fn length_ns(&self) -> u64 {
         self.0.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// Its first moment and its last; none where it is empty.
+    /// Returns minimum start and maximum end; `None` if empty.
     pub fn ends(&self) -> Option<(u64, u64)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The oracle counts nanosecond by nanosecond.
+        /// The reference counts each nanosecond.
         #[test]
         fn every_moment_counts_once(intervals in prop::collection::vec((0_u64..40, 1_u64..20), 0..20), parted in 0_usize..20) {
             let intervals: Vec<(u64, u64)> = intervals.into_iter().map(|(start, length)| (start, start + length)).collect();

@@ -1,8 +1,9 @@
-//! Levels of detail of a timeline: what every lane does in stretches of equal width.
+//! Timeline levels of detail: a summary per lane and time interval, at equal interval widths.
 //!
-//! A chart of a million spans is a thousand pixels wide. A [`Level`] says of every lane and stretch how many spans start in it,
-//! which ink has most time, and how much of it is busy; whoever draws wide windows reads a level whose stretches are no wider
-//! than a pixel instead of the spans. Nothing is dropped: the starts of a level add up to the spans.
+//! A chart with a million spans is about a thousand pixels wide. A [`Level`] contains span starts,
+//! dominant ink and busy fraction per lane and interval. To draw a wide time range, use a level
+//! with intervals up to one pixel wide instead of the spans. No span is lost: the starts sum to the
+//! number of spans.
 
 use std::ops::Range;
 
@@ -10,29 +11,30 @@ use serde::{Deserialize, Serialize};
 
 use super::Timeline;
 
-/// Inks that a level tells apart; larger numbers count as the last.
+/// Number of inks in a level. Larger ink numbers are mapped to `INKS - 1`.
 pub const INKS: usize = 32;
 
-/// Stretches of the finest level over all lanes: bounds its memory to 24 MiB, however many ranks there are.
+/// Maximum number of intervals in the finest level, for all lanes together. Limits the memory to 24
+/// MiB, independent of the number of ranks.
 const MOST_STRETCHES: usize = 4 << 20;
 
-/// What every lane does in stretches of equal width.
+/// Summary per lane and time interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Level {
-    /// Width of a stretch, in ns; at least 1.
+    /// Interval width in ns; at least 1.
     pub width_ns: u64,
-    /// Stretches of a lane.
+    /// Intervals per lane.
     pub stretches: u32,
-    /// Spans that start in each stretch, lane after lane.
+    /// Span starts per interval, lane by lane.
     pub starts: Vec<u32>,
-    /// Ink with most time in each stretch.
+    /// Ink with the maximum time per interval.
     pub ink: Vec<u8>,
-    /// Busy share of each stretch, in parts of 255, never 0 where anything is.
+    /// Busy fraction per interval, unit 1/255; not 0 if the interval contains a span.
     pub busy: Vec<u8>,
 }
 
 impl Level {
-    /// The level of a timeline with so many stretches in each lane, where span `i` has the ink `inks[i]`.
+    /// Creates a level with `stretches` intervals per lane. Span `i` has the ink `inks[i]`.
     pub fn of(timeline: &Timeline, inks: &[u8], stretches: u32) -> Self {
         let stretches = stretches.max(1);
         let width_ns = timeline.makespan_ns.div_ceil(u64::from(stretches)).max(1);
@@ -46,8 +48,8 @@ impl Level {
         level
     }
 
-    /// The levels of a timeline, finest first, each four times coarser than the one before; none where there are so few spans that
-    /// they are as quickly read themselves.
+    /// Creates all levels, finest first; widths increase by a factor of four. Empty if the timeline
+    /// has fewer than `fewest` spans, because the spans can be read directly.
     pub fn all(timeline: &Timeline, inks: &[u8], fewest: usize) -> Vec<Self> {
         if timeline.len() < fewest {
             return Vec::new();
@@ -57,13 +59,13 @@ impl Level {
         [finest, finest / 4, finest / 16].map(|stretches| Self::of(timeline, inks, stretches)).into()
     }
 
-    /// Cells of a lane in the columns.
+    /// Returns the column range for a lane.
     pub fn lane(&self, lane: usize) -> Range<usize> {
         let stretches = self.stretches as usize;
         lane * stretches..(lane + 1) * stretches
     }
 
-    /// Lanes.
+    /// Returns the number of lanes.
     pub fn lanes(&self) -> usize {
         self.starts.len() / (self.stretches.max(1) as usize)
     }
@@ -83,7 +85,7 @@ impl Level {
             let mut from = start;
             loop {
                 let until = if open.number == last { end } else { end.min((open.number as u64 + 1) * self.width_ns) };
-                // A span without a duration is seen all the same.
+                // Spans with zero duration must be visible.
                 open.time[ink] += (until - from).max(1);
                 from = until;
                 if from >= end {
@@ -113,7 +115,7 @@ impl Level {
     }
 }
 
-/// The stretch that is being filled.
+/// The current interval.
 struct Stretch {
     number: usize,
     time: [u64; INKS],
@@ -125,24 +127,24 @@ impl Stretch {
     }
 }
 
-/// A timeline as it is first seen: one level and how much there is.
+/// Timeline overview: one level plus totals.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overview {
-    /// Pipeline ranks; rank `r` owns the lanes `2 r` and `2 r + 1`, as in a [`Timeline`].
+    /// Number of pipeline ranks. Rank `r` has the lanes `2 r` and `2 r + 1`, as in a [`Timeline`].
     pub ranks: u32,
     /// End of the last span, in ns.
     pub makespan_ns: u64,
-    /// Spans in all.
+    /// Number of spans.
     pub spans: u64,
-    /// The level, with the kinds of spans as inks.
+    /// Level with the span kinds as inks.
     pub level: Level,
 }
 
 impl Overview {
-    /// Stretches of a lane in an overview.
+    /// Intervals per lane in an overview.
     pub const STRETCHES: u32 = 1024;
 
-    /// The overview of a timeline.
+    /// Creates the overview.
     pub fn of(timeline: &Timeline) -> Self {
         Self {
             ranks: timeline.ranks,
@@ -173,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_stretch_knows_its_starts_its_longest_ink_and_its_busy_share() {
-        // Ten stretches of 100 ns: 60 ns of ink 0 and 30 of ink 1 in the first; ink 2 from the third to the middle of the sixth.
+        // Ten intervals of 100 ns: 60 ns with ink 0 and 30 ns with ink 1 in interval 0; ink 2 from
+        // the middle of interval 2 to the middle of interval 5.
         let timeline = lane(&[(0, 0, 60), (1, 60, 90), (2, 250, 550), (1, 950, 1_000)]);
         let level = Level::of(&timeline, &timeline.kind, 10);
         assert_eq!((level.width_ns, level.lanes()), (100, 2));
@@ -223,7 +226,7 @@ mod tests {
             prop_assert_eq!(level.starts.iter().map(|&count| count as usize).sum::<usize>(), spans.len());
             let busy: u64 = timeline.duration_ns.iter().sum();
             let shown: f64 = level.busy.iter().map(|&busy| f64::from(busy) / 255.0 * level.width_ns as f64).sum();
-            // Every stretch is rounded up by less than a part of 255.
+            // The rounding error per interval is below 1/255.
             let rounding = f64::from(stretches) * level.width_ns as f64 / 255.0;
             prop_assert!(shown >= busy as f64 - 1e-6 && shown <= busy as f64 + rounding + 1e-6);
         }

@@ -1,4 +1,4 @@
-//! Distributions of a whole number: token lengths, image counts.
+//! Integer distributions, used for token lengths or images per sample.
 
 mod real;
 
@@ -8,56 +8,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 
-/// A distribution over whole numbers.
+/// An integer distribution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Distribution {
-    /// Always the same.
+    /// A constant.
     Constant {
-        /// The value.
+        /// Value.
         value: u32,
     },
-    /// Every whole number of the range with equal probability.
+    /// Uniform distribution on the integers in the range.
     Uniform {
-        /// Smallest value.
+        /// Minimum.
         min: u32,
-        /// Largest value.
+        /// Maximum.
         max: u32,
     },
-    /// ln(x) normal around ln(median), drawn again outside the range; long-tailed, as document and video
-    /// lengths are.
+    /// Log-normal: ln(x) is normal around ln(median), redrawn outside the range. Long-tailed like
+    /// document and video lengths.
     LogNormal {
-        /// Median of the distribution before it is cut to the range.
+        /// Median before truncation to the range.
         median: f64,
         /// Standard deviation of ln(x).
         sigma: f64,
-        /// Smallest value.
+        /// Minimum.
         min: u32,
-        /// Largest value.
+        /// Maximum.
         max: u32,
     },
-    /// Bins with counts; inside a bin values are uniform, and equal neighbouring edges are a point mass.
+    /// Histogram. Values are uniform inside a bin; equal neighbouring edges define a point mass.
     Histogram {
-        /// Edges of the bins, one more than counts, never falling.
+        /// Bin edges in non-decreasing order; length is `counts.len() + 1`.
         edges: Vec<f64>,
-        /// Weight of each bin.
+        /// Weight per bin.
         counts: Vec<f64>,
     },
-    /// Each listed value with equal probability.
+    /// Uniform distribution on the listed values.
     Values {
-        /// The values.
+        /// Values.
         values: Vec<u32>,
     },
 }
 
 impl Distribution {
-    /// Always zero.
+    /// Returns the constant 0.
     pub const fn none() -> Self {
         Self::Constant { value: 0 }
     }
 
-    /// Whether every value is zero.
+    /// Returns whether all values are zero.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Constant { value } => *value == 0,
@@ -67,7 +67,7 @@ impl Distribution {
         }
     }
 
-    /// Draws one value.
+    /// Draws a value.
     pub fn draw(&self, random: &mut Random) -> u32 {
         match self {
             Self::Constant { value } => *value,
@@ -79,8 +79,8 @@ impl Distribution {
     }
 }
 
-/// Draws again outside the range, and takes the nearest end of it after 64 misses, so that a range far from the
-/// median costs time but never hangs.
+/// Redraws outside the range, and clamps after 64 rejected draws, so that a range far from the
+/// median cannot cause an endless loop.
 fn draw_log_normal(random: &mut Random, median: f64, sigma: f64, min: u32, max: u32) -> u32 {
     let mut value = median;
     for _ in 0..64 {
@@ -92,12 +92,12 @@ fn draw_log_normal(random: &mut Random, median: f64, sigma: f64, min: u32, max: 
     (value + 0.5).clamp(f64::from(min), f64::from(max)) as u32
 }
 
-/// Draws a bin by weight, then the nearest whole number to a place inside it.
-pub(super) fn draw_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> u32 {
+/// Draws a bin by weight, then a position inside it, rounded to an integer.
+pub(crate) fn draw_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> u32 {
     (place_in_histogram(random, edges, counts) + 0.5) as u32
 }
 
-/// Draws a bin by weight, then a place inside it.
+/// Draws a bin by weight, then a position inside it.
 fn place_in_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> f64 {
     let total: f64 = counts.iter().sum();
     let mut left = random.unit() * total;

@@ -1,58 +1,58 @@
-//! Packing: samples become the sequences that microbatches are made of.
+//! Packs samples into sequences.
 
+use super::BatchSummary;
 use super::{MicrobatchContents, Packing, SampleShape, Sequence};
 use crate::model::Model;
-use crate::outcome::BatchSummary;
 
-/// How samples become sequences, and what one sequence may hold.
+/// Packing method and sequence limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackingRule {
-    /// How samples are joined.
+    /// Packing method.
     pub packing: Packing,
-    /// Most tokens of a sequence.
+    /// Maximum tokens per sequence.
     pub context_length: u32,
-    /// Most samples packed into a sequence.
+    /// Maximum samples per packed sequence.
     pub max_samples: Option<u32>,
-    /// Most milliseconds of video of a sequence; a longer clip is cut.
+    /// Maximum video per sequence in milliseconds. Longer clips are truncated.
     pub max_video_ms: Option<u32>,
 }
 
-/// The sequences of a batch.
+/// Sequences of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PackedBatch {
-    /// In data-loader order (by first sample).
+    /// Sequences in data-loader order (by first sample).
     pub sequences: Vec<Sequence>,
-    /// What the batch holds.
+    /// Batch statistics.
     pub summary: BatchSummary,
-    /// The cut samples, each as a sequence of its own: those of the first sequence in data-loader order, then those of
-    /// the second, and so on.
+    /// Truncated samples, each as a separate sequence, grouped by packed sequence in data-loader
+    /// order.
     members: Vec<Sequence>,
-    /// Of every sequence the index of its first member, and the number of members at the end.
+    /// Member offset per sequence, plus the member total.
     first_member: Vec<u32>,
 }
 
 impl PackedBatch {
-    /// The samples of a sequence, cut, in the order in which they stand in it.
+    /// Returns the truncated samples in a sequence, in order.
     pub fn members(&self, sequence: usize) -> &[Sequence] {
         &self.members[self.first_member[sequence] as usize..self.first_member[sequence + 1] as usize]
     }
 
-    /// The samples of a sequence, by index in the batch.
+    /// Returns the sample indices of a sequence.
     pub fn member_range(&self, sequence: usize) -> std::ops::Range<u32> {
         self.first_member[sequence]..self.first_member[sequence + 1]
     }
 
-    /// What the microbatch of these sequences holds.
+    /// Returns the microbatch contents for these sequences.
     pub fn contents(&self, sequences: &[u32]) -> MicrobatchContents {
         let of = |&index: &u32| (self.sequences[index as usize], self.members(index as usize));
         MicrobatchContents::new(sequences.iter().map(of))
     }
 }
 
-/// Cuts samples to the limits and joins them by the packing rule.
+/// Truncates samples to the limits and packs them according to the rule.
 ///
-/// A sample of `i` images, `c` clips of sound and `n` text tokens is `n + i x tokens_per_image + c x tokens_per_clip`
-/// long ([`Sequence::of_sample`]).
+/// A sample that contains `i` images, `c` audio clips and `n` text tokens has length `n + i x
+/// tokens_per_image + c x tokens_per_clip` ([`Sequence::of_sample`]).
 pub fn pack(samples: &[SampleShape], model: &Model, rule: &PackingRule) -> PackedBatch {
     let mut truncated = 0;
     let cut: Vec<Sequence> = samples
@@ -82,7 +82,8 @@ pub fn pack(samples: &[SampleShape], model: &Model, rule: &PackingRule) -> Packe
     PackedBatch { sequences, summary, members, first_member }
 }
 
-/// What still fits into a sequence, or at most into one of several; also what a sample takes.
+/// Remaining capacity in a sequence, or component-wise maximum for several sequences. Also a
+/// sample's requirement.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     tokens: u32,
@@ -112,12 +113,13 @@ impl Room {
     }
 }
 
-/// First fit in data-loader order: each sample goes to the first sequence with room for it. Gives the sequence of every
-/// sample.
+/// First fit in data-loader order: each sample joins the first sequence that has enough capacity.
+/// Returns the sequence index per sample.
 ///
-/// The search for that sequence walks a tree of maxima over the room left and leaves out branches in which a maximum is
-/// too small. Under the context length alone a branch with room holds a sequence with room, which makes it O(log n) a
-/// sample; under several limits a branch may turn out to hold none, and the walk goes back.
+/// The search uses a segment tree that stores the maximum remaining capacity, so it skips subtrees
+/// that are too small. If only the context length is limited, a matching subtree always contains a
+/// matching sequence, so a search is O(log n) per sample. If several limits apply, the maxima can
+/// come from different sequences, so the search backtracks.
 fn first_fit(samples: &[Sequence], rule: &PackingRule) -> Vec<usize> {
     let empty = Room {
         tokens: rule.context_length,
@@ -140,7 +142,7 @@ fn first_fit(samples: &[Sequence], rule: &PackingRule) -> Vec<usize> {
     samples.iter().map(place).collect()
 }
 
-/// The first leaf below a node of the tree in which a sample fits.
+/// Returns the first leaf below a tree node that has enough capacity.
 fn first_with_room(room: &[Room], need: Room, node: usize) -> Option<usize> {
     if !room[node].fits(need) {
         return None;
@@ -151,7 +153,7 @@ fn first_with_room(room: &[Room], need: Room, node: usize) -> Option<usize> {
     first_with_room(room, need, 2 * node).or_else(|| first_with_room(room, need, 2 * node + 1))
 }
 
-/// The sequences that samples become at their places, which are dense from 0.
+/// Merges samples by sequence index. The indices are dense from 0.
 fn joined(samples: &[Sequence], places: &[usize]) -> Vec<Sequence> {
     let count = places.iter().max().map_or(0, |&last| last + 1);
     let mut sequences = vec![Sequence::default(); count];
@@ -161,7 +163,8 @@ fn joined(samples: &[Sequence], places: &[usize]) -> Vec<Sequence> {
     sequences
 }
 
-/// The samples by place, keeping their order, and the first of every place.
+/// Groups samples by sequence index in stable order. Returns the samples, and the first sample
+/// index per group.
 fn grouped(samples: &[Sequence], places: &[usize], count: usize) -> (Vec<Sequence>, Vec<u32>) {
     let mut first = vec![0; count + 1];
     for &place in places {

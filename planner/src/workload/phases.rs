@@ -1,23 +1,24 @@
-//! Bounds that move over the iterations.
+//! Distribution bounds that vary by iteration.
 
 use serde::{Deserialize, Serialize};
 
 use super::Distribution;
 
-/// Bounds at one iteration; between two points they change linearly, before the first and behind the last they stay.
+/// Bounds at an iteration. Linear interpolation applies between points; outside, the bounds are
+/// constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhasePoint {
-    /// Iteration of the period, from 0.
+    /// Iteration within the period, from 0.
     pub iteration: u32,
-    /// Smallest value.
+    /// Minimum.
     pub min: u32,
-    /// Largest value.
+    /// Maximum.
     pub max: u32,
 }
 
-/// The uniform distribution between the bounds at an iteration of the period, rounded to whole numbers.
+/// Returns the uniform distribution between the bounds at an iteration, rounded to integers.
 pub fn distribution_at(points: &[PhasePoint], iteration: u32) -> Distribution {
     let after = points.partition_point(|point| point.iteration <= iteration);
     let before = points[after.saturating_sub(1)];
@@ -36,7 +37,8 @@ mod tests {
     fn bounds_move_linearly_between_points_and_stay_outside() {
         let point = |iteration, min, max| PhasePoint { iteration, min, max };
         let points = [point(2, 0, 32), point(6, 16, 32), point(16, 0, 0)];
-        // From 2 to 6 the lower bound rises by 4 an iteration; from 6 to 16 both fall, by 1.6 and 3.2.
+        // From iteration 2 to 6 the lower bound rises by 4 per iteration. From 6 to 16 the bounds
+        // fall by 1.6 and 3.2.
         for (iteration, min, max) in [
             (0, 0, 32),
             (2, 0, 32),

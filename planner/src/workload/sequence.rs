@@ -1,48 +1,49 @@
-//! A sequence of the backbone with what belongs to its samples.
+//! A backbone sequence, including media.
 
-use super::shaped::{Fitted, ItemLengths};
+use super::preprocessed::{Fitted, ItemLengths};
 use super::{Modality, Packing, PackingRule, SampleShape};
 use crate::model::Model;
 
-/// One sequence of the backbone, with the images, sound and video that belong to it; of one sample, or of several.
+/// A backbone sequence from a sample or several samples, including images, sound and video.
 ///
-/// Images and clips of sound stand in the sequence as tokens among the text. Video does not: it is the generator's, and
-/// the sequence holds its caption only.
+/// Images and audio clips are tokens in the sequence. Video is processed by the generator; the
+/// sequence contains only its caption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sequence {
-    /// Samples joined in it.
+    /// Samples in the sequence.
     pub samples: u32,
-    /// Tokens that carry data, images and sound included.
+    /// Data tokens, including images and sound.
     pub tokens: u32,
-    /// Tokens that are computed, padding included.
+    /// Computed tokens, including padding.
     pub computed_tokens: u32,
-    /// Sum of the squared lengths between which attention acts, padding included.
+    /// Sum of squared attention lengths, including padding.
     pub squared: u64,
-    /// Sum of the squared lengths of the samples, padding not included.
+    /// Sum of squared sample lengths, excluding padding.
     pub useful_squared: u64,
     /// Images.
     pub images: u32,
-    /// Clips of sound.
+    /// Audio clips.
     pub audio_clips: u32,
-    /// Of the images those whose lengths the data say.
+    /// Images that have dataset-specified lengths.
     pub image_lengths: ItemLengths,
-    /// Of the clips of sound those whose lengths the data say.
+    /// Audio clips that have dataset-specified lengths.
     pub clip_lengths: ItemLengths,
-    /// Clips of video, one of a sample at most.
+    /// Video clips, at most one per sample.
     pub video_clips: u32,
-    /// Duration of all of them, in milliseconds.
+    /// Total video duration in milliseconds.
     pub video_ms: u64,
-    /// Their tokens in the generator.
+    /// Video tokens in the generator.
     pub video_tokens: u64,
-    /// Sum of their squared lengths in the generator.
+    /// Sum of squared clip lengths in the generator.
     pub video_squared: u64,
 }
 
 impl Sequence {
-    /// The sequence of one sample, cut to the limits, and whether something was cut.
+    /// Creates the sequence for a sample, truncated to the limits. Returns whether something was
+    /// truncated.
     ///
-    /// What exceeds the context length is cut: text first, then clips of sound, then images, both whole. What exceeds
-    /// the longest video is cut from the clip.
+    /// If the sample exceeds the context length, truncation removes text, then complete audio
+    /// clips, then complete images. Video is truncated to the maximum duration.
     pub fn of_sample(sample: SampleShape, model: &Model, rule: &PackingRule) -> (Self, bool) {
         let read = sample.as_read_by(model);
         let (per_image, per_clip) = (model.tokens_per_image(), model.tokens_per_clip());
@@ -85,7 +86,7 @@ impl Sequence {
         Self { computed_tokens: length, squared: u64::from(length).pow(2), ..self }
     }
 
-    /// Joins another behind it; attention stays inside each.
+    /// Appends another sequence. Attention stays separate.
     pub fn join(&mut self, other: &Self) {
         self.samples += other.samples;
         self.tokens += other.tokens;

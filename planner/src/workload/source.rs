@@ -1,29 +1,30 @@
-//! Where samples come from.
+//! Sample sources.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Distribution, PhasePoint, RealDistribution};
 
-/// Where samples come from.
+/// A sample source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SampleSource {
-    /// Text tokens and items drawn independently of each other, text that belongs to the items apart.
+    /// Independent distributions for text tokens and items. `text_per_item` adds text that
+    /// accompanies the items.
     Drawn {
-        /// Text tokens of a sample.
+        /// Text tokens per sample.
         text_tokens: Distribution,
-        /// Images of a sample; clips of sound where the model reads sound and no images. Absent: none.
+        /// Images per sample, or audio clips if the model supports sound but no images. Default: 0.
         #[serde(default = "Distribution::none")]
         images: Distribution,
-        /// Clips of sound of a sample; absent: none.
+        /// Audio clips per sample. Default: 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audio_clips: Option<Distribution>,
-        /// Duration of a sample's clip of video, in seconds; absent, or 0 for a sample: no video.
+        /// Video clip duration per sample in seconds. Default: no video. A drawn 0 means no video.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         video_s: Option<RealDistribution>,
-        /// Further text tokens for every image, clip of sound and second of video of a sample, drawn once a sample:
-        /// captions, or the text between the images of a document; absent: none.
+        /// Additional text tokens per image, audio clip and video second, drawn once per sample:
+        /// captions, or text between document images. Default: 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text_per_item: Option<RealDistribution>,
     },
@@ -31,41 +32,41 @@ pub enum SampleSource {
     Dataset {
         /// Content address of the dataset.
         id: String,
-        /// Images of a sample in place of what the dataset says; absent: as it says, or none.
+        /// Images per sample, replacing the dataset's images. Default: the dataset's images, or 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         images: Option<Distribution>,
-        /// Clips of sound of a sample; absent: none.
+        /// Audio clips per sample. Default: 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audio_clips: Option<Distribution>,
-        /// Duration of a sample's clip of video, in seconds; absent: no video.
+        /// Video clip duration per sample in seconds. Default: no video.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         video_s: Option<RealDistribution>,
     },
-    /// Each sample from one of several sources, chosen by weight.
+    /// A mixture: the sampler selects a source per sample by weight.
     Mixture {
-        /// The sources; weights need not sum to one.
+        /// Sources. Weights need not sum to 1.
         parts: Vec<MixturePart>,
     },
-    /// Images that become more and fewer over the iterations.
+    /// Images per sample that vary by iteration.
     Phases {
-        /// Everything but the images.
+        /// Source for all properties except images.
         #[cfg_attr(feature = "openapi", schema(no_recursion))]
         source: Box<SampleSource>,
-        /// Iterations after which it begins again.
+        /// Period in iterations.
         period: u32,
-        /// Bounds of the images of a sample at some iterations of the period, in their order.
+        /// Bounds on images per sample, sorted by iteration within the period.
         images: Vec<PhasePoint>,
     },
 }
 
-/// One source of a mixture.
+/// A source in a mixture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MixturePart {
     /// Relative weight, in samples.
     pub weight: f64,
-    /// The source.
+    /// Sample source.
     #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub source: SampleSource,
 }

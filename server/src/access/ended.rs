@@ -11,8 +11,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use hyper::body::{Body as _, Frame, SizeHint};
 
-use super::actor::BELIEVED;
-use crate::app::App;
+use super::Access;
+use super::known::BELIEVED;
 use crate::store::StoreError;
 
 /// By what an actor was found, as a hash.
@@ -27,8 +27,8 @@ pub(super) enum Credential {
 }
 
 impl Credential {
-    async fn is_good(&self, app: &App) -> Result<bool, StoreError> {
-        let (reader, now) = (app.store.reader(), app.clock.now());
+    async fn is_good(&self, access: &Access) -> Result<bool, StoreError> {
+        let (reader, now) = (access.store.reader(), access.clock.now());
         match self {
             Self::Token(hash) => Ok(reader.token_holder(hash).await?.is_some()),
             Self::Session(hash) => Ok(reader.session_holder(hash, now).await?.is_some()),
@@ -39,15 +39,15 @@ impl Credential {
 
 /// Ends bodies with a credential.
 pub(super) struct Watched {
-    app: Arc<App>,
+    access: Arc<Access>,
     credential: Credential,
     /// Whether the body of the request was ended.
     is_ended: Arc<AtomicBool>,
 }
 
 impl Watched {
-    pub(super) fn new(app: &Arc<App>, credential: Credential) -> Self {
-        Self { app: Arc::clone(app), credential, is_ended: Arc::default() }
+    pub(super) fn new(access: &Arc<Access>, credential: Credential) -> Self {
+        Self { access: Arc::clone(access), credential, is_ended: Arc::default() }
     }
 
     /// The body of a request, which breaks off with the credential.
@@ -74,18 +74,18 @@ impl Watched {
     }
 
     fn body(&self, body: Body, is_quiet: bool, is_ended: Arc<AtomicBool>) -> Body {
-        let ended = Box::pin(until_ended(Arc::clone(&self.app), self.credential));
+        let ended = Box::pin(until_ended(Arc::clone(&self.access), self.credential));
         Body::new(Ending { body, ended, is_quiet, is_ended })
     }
 }
 
 /// Resolves when a credential is good no longer. What the command line revokes is found within seconds.
-async fn until_ended(app: Arc<App>, credential: Credential) {
-    let mut news = app.access.ended.subscribe();
+async fn until_ended(access: Arc<Access>, credential: Credential) {
+    let mut news = access.ended.subscribe();
     loop {
-        // The sender is in the app.
+        // The sender lives as long as `access`.
         let _ = tokio::time::timeout(BELIEVED, news.changed()).await;
-        match credential.is_good(&app).await {
+        match credential.is_good(&access).await {
             Ok(true) => {}
             Ok(false) => return,
             // What cannot be looked up now is looked up again.

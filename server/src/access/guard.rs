@@ -9,9 +9,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::ended::Watched;
-use super::{Actor, Admitted, Change, bearer, sender};
-use crate::app::App;
-use crate::client;
+use super::{Access, Admitted, bearer};
+use crate::actor::Actor;
+use crate::changes::Change;
+use crate::client::{self, sender};
 use crate::error::ApiError;
 
 /// Headers of every answer.
@@ -31,12 +32,17 @@ pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
 ];
 
 /// Lets a request pass, or answers why not.
-pub async fn guard(State(app): State<Arc<App>>, route: Option<MatchedPath>, request: Request, next: Next) -> Response {
+pub async fn guard(
+    State(access): State<Arc<Access>>,
+    route: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
     let route = route.as_ref().map(MatchedPath::as_str);
     // Of the parts alone: a body is not shared between threads.
     let (parts, body) = request.into_parts();
-    let mut response = match app.access.admit(&app, &parts, route).await {
-        Ok(admitted) => pass(&app, admitted, route, Request::from_parts(parts, body), next).await,
+    let mut response = match access.admit(&parts, route).await {
+        Ok(admitted) => pass(&access, admitted, route, Request::from_parts(parts, body), next).await,
         Err(error) => error.into_response(),
     };
     for (name, value) in SECURITY_HEADERS {
@@ -47,7 +53,7 @@ pub async fn guard(State(app): State<Arc<App>>, route: Option<MatchedPath>, requ
 
 /// Answers a request that may pass, and records what it changed.
 async fn pass(
-    app: &Arc<App>,
+    access: &Arc<Access>,
     admitted: Option<Admitted>,
     route: Option<&str>,
     mut request: Request,
@@ -59,7 +65,7 @@ async fn pass(
     let may_be_wrong =
         (admitted.is_none() && bearer(request.headers()).is_some()).then(|| sender(request.extensions()));
     let Admitted { actor, credential } = admitted.unwrap_or_else(|| Actor::of_run_token().into());
-    let watched = credential.map(|credential| Watched::new(app, credential));
+    let watched = credential.map(|credential| Watched::new(access, credential));
     if let Some(watched) = &watched {
         request = request.map(|body| watched.request(body));
     }
@@ -73,10 +79,10 @@ async fn pass(
         };
     }
     if let Some(sender) = may_be_wrong.filter(|_| response.status().as_u16() == 403) {
-        app.access.note_wrong(app, sender).await;
+        access.note_wrong(sender).await;
     }
     if let Some(change) = change.and_then(|change| change.made(&response)) {
-        record(app, &actor.name, &change).await;
+        access.record(&actor.name, &change).await;
     }
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
         response.headers_mut().append(SET_COOKIE, cookie);
@@ -84,9 +90,11 @@ async fn pass(
     response
 }
 
-/// Records a change. It is made already, so that a record that cannot be written is told to the operator, not to the asker.
-pub(super) async fn record(app: &App, actor: &str, change: &Change) {
-    if let Err(error) = app.store.writer().record_change(actor, change, app.clock.now()).await {
-        tracing::error!(actor, ?change, "a change was not recorded: {error}");
+impl Access {
+    /// Records a change. The change is already made, so a failure goes to the server's log and not to the client.
+    pub(super) async fn record(&self, actor: &str, change: &Change) {
+        if let Err(error) = self.store.writer().record_change(actor, change, self.clock.now()).await {
+            tracing::error!(actor, ?change, "a change was not recorded: {error}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Wrong tokens: each of an address waits longer for its answer, and the log says once a minute how many there were.
 
+use crate::client::network;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -245,14 +246,6 @@ impl fmt::Display for Untold {
             write!(f, ", {most} of them from {sender}")?;
         }
         write!(f, "; {refused} further tokens were refused without a look at them")
-    }
-}
-
-/// What counts as one sender: an address, or the network of 64 bits that a household or a machine has of IPv6.
-pub(super) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address @ IpAddr::V4(_) => address,
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 
 /// Files to read lengths from, and the place of the result.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = crate::lengths_command::HELP)]
+#[command(after_long_help = super::help::LENGTHS)]
 pub struct LengthsArguments {
     /// Files of a dataset: Parquet, Arrow, CSV, JSONL (plain, .gz, .zst), JSON, .npy, .npz, .idx.
     #[arg(required = true, value_name = "FILE")]

@@ -8,7 +8,7 @@ use planner::schedule::ScheduleKind;
 /// Which schedules to make, and the times of their actions in any one unit.
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_long_help = crate::schedule_command::kinds_help())]
+#[command(after_long_help = super::help::schedule_kinds())]
 pub struct ScheduleArguments {
     /// Something else than making schedules.
     #[command(subcommand)]

@@ -7,11 +7,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use crate::document::Document;
+use crate::observation::ACCURACY_JSON;
 
-/// What `cargo xtask accuracy` wrote.
-pub(crate) const TEXT: &str = include_str!("../../../docs/accuracy.json");
-
-static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(TEXT));
+static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(ACCURACY_JSON));
 
 /// Predictions against published measurements. The same until the server is another one: ask with `If-None-Match`.
 #[utoipa::path(get, path = "/api/v1/accuracy", tag = "accuracy", responses((status = 200, body = Accuracy)))]
@@ -25,7 +23,7 @@ mod tests {
 
     #[test]
     fn the_embedded_document_has_the_form_that_is_promised() {
-        let accuracy: Accuracy = serde_json::from_str(TEXT).unwrap();
+        let accuracy: Accuracy = serde_json::from_str(ACCURACY_JSON).unwrap();
         for set in &accuracy.sets {
             assert_eq!(set.statistics.count as usize, set.points.len(), "{}", set.id);
         }

@@ -3,7 +3,7 @@
 use api::run::{Corrected, CorrectionQuery};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use planner::observed::{Correction, corrected};
+use planner::run_comparison::{Correction, corrected};
 
 use super::observations::held;
 use super::scenarios::{begin_plan, validate};

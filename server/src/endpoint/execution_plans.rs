@@ -13,9 +13,10 @@ use serde::Deserialize;
 use std::num::NonZeroU32;
 use utoipa::{IntoParams, ToSchema};
 
-use super::outcomes::{decode, stored_timeline};
+use super::outcomes::stored_timeline;
 use crate::app::Shared;
 use crate::error::ApiError;
+use crate::overviews::decode;
 
 /// Whose list, and with how many buffers.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -7,11 +7,12 @@ use planner::outcome::Answer;
 use planner::scenario::PlannerKind;
 
 use super::off_thread;
-use super::outcomes::{decode, stored_timeline};
+use super::outcomes::stored_timeline;
 use super::scenarios::find;
 use crate::app::Shared;
 use crate::error::ApiError;
 use crate::export::{chrome_trace::chrome_trace, megatron, table};
+use crate::overviews::decode;
 
 /// A file; nothing of the name is a user's.
 fn file(name: &str, media_type: &'static str, body: String) -> Response {

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::scenarios::find;
 use super::{off_thread, wants_json};
+use crate::overviews::decode;
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 
@@ -207,8 +208,4 @@ fn named(planner: &str, iteration: &str) -> Result<(PlannerKind, u32), ApiError>
 /// A timeline as JSON.
 pub(crate) fn written(timeline: &Timeline) -> Result<Vec<u8>, ApiError> {
     serde_json::to_vec(timeline).map_err(|error| ApiError::Fault(format!("a timeline cannot be written: {error}")))
-}
-
-pub(crate) fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {
-    api::timeline::decode(encoded).map_err(|error| ApiError::Fault(format!("a stored timeline is damaged: {error}")))
 }

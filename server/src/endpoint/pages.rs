@@ -23,7 +23,7 @@ pub(crate) async fn page(State(app): Shared, request: Parts) -> Response {
     let options = Query::<PageOptions>::try_from_uri(&request.uri).ok();
     let token = options.and_then(|Query(options)| options.token).filter(|_| app.access.needs_token());
     let Some(token) = token else { return app.web.page().await };
-    match app.access.login(&app, &token, &request).await {
+    match app.access.login(&token, &request).await {
         Ok(cookies) => LoggedIn { cookies, page: request.uri.path().to_owned() }.into_response(),
         Err(error) => error.into_response(),
     }

@@ -25,8 +25,9 @@ use crate::app::{App, Shared};
 use crate::endpoint::{lists, scenarios};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
-use crate::live::{Token, run_id};
 use crate::store::{Opened, RUNS, RequestKey, RunChanges, RunRow, state_filter};
+use crate::token::Token;
+use crate::token::run_id;
 
 /// Runs of a list that is asked for no number of them.
 const USUAL_LIST: u32 = 50;

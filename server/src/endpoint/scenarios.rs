@@ -21,6 +21,7 @@ use utoipa::IntoParams;
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::client::Client;
+pub(crate) use crate::error::LARGEST_DOCUMENT;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::jobs::Started;
 use crate::json_values;
@@ -30,8 +31,6 @@ use crate::turns::Claimant;
 
 /// Largest scenario or sweep, in MiB: one may list its samples itself, as far as a scenario may.
 pub(crate) const LARGEST_SCENARIO: usize = 1;
-/// Largest document of any other kind, in MiB.
-pub(crate) const LARGEST_DOCUMENT: usize = 16;
 /// Scenarios that are parsed at once.
 static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(4);
 

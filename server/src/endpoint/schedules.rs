@@ -5,7 +5,8 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use planner::bench::{self, Limits, ScheduleAnswer, ScheduleQuestion, ValidQuestion};
+use planner::schedule_comparison;
+use planner::schedule_comparison::{Limits, ScheduleAnswer, ScheduleQuestion, ValidQuestion};
 use tokio::sync::Semaphore;
 
 use super::off_thread;
@@ -54,9 +55,9 @@ pub(crate) async fn compare(
         // The turn ends with the computation, which may outlast the asker by a moment.
         let _held = (turn, memory);
         json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
-        let question = bench::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;
+        let question = schedule_comparison::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;
         let question = ValidQuestion::new(question, Limits::SERVED).map_err(ApiError::InvalidQuestion)?;
-        bench::answer_while(&question, &patience).ok_or_else(|| ApiError::TooLong(too_long(plan_time)))
+        schedule_comparison::answer_while(&question, &patience).ok_or_else(|| ApiError::TooLong(too_long(plan_time)))
     });
     Ok(Json(answer.await?))
 }

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 
-use crate::access::Actor;
+use crate::actor::Actor;
 use crate::app::Shared;
 use crate::error::{ApiError, LoggedOut};
 
@@ -21,5 +21,5 @@ pub(crate) async fn who(State(app): Shared, actor: Actor) -> Json<Identity> {
     responses((status = 204, description = "The session ended, and the cookies that held it"))
 )]
 pub(crate) async fn end(State(app): Shared, headers: HeaderMap) -> Result<LoggedOut, ApiError> {
-    Ok(LoggedOut(app.access.logout(&app, &headers).await?))
+    Ok(LoggedOut(app.access.logout(&headers).await?))
 }

@@ -3,18 +3,18 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use planner::data_aware::CorrectionSettings;
-use planner::observed::StepRatio;
-use planner::outcome::{Answer as Planning, ENGINE, Outcome};
-use planner::scenario::budget::{plan_bytes, search_bytes};
-use planner::scenario::{PlannerKind, ValidScenario};
-use planner::study::correction as study_correction;
-use planner::study::layouts as study_layouts;
-use planner::study::stages as study_stages;
-use planner::study::{
+use planner::analysis::correction as study_correction;
+use planner::analysis::layouts as study_layouts;
+use planner::analysis::stages as study_stages;
+use planner::analysis::{
     CorrectionStudy, LayoutPlan, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches,
     Subject, layout_plan, search_progress, sub_microbatches,
 };
+use planner::outcome::{Answer as Planning, ENGINE, Outcome};
+use planner::planners::dflop::CorrectionSettings;
+use planner::run_comparison::StepRatio;
+use planner::scenario::budget::{plan_bytes, search_bytes};
+use planner::scenario::{PlannerKind, ValidScenario};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -10,7 +10,7 @@ use planner::scenario::FieldError;
 use crate::access::{self, TOKEN_NAME_RULE, is_token_name};
 use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
-use crate::live::Token;
+use crate::token::Token;
 
 /// Named tokens, the revoked ones too. For the role admin.
 #[utoipa::path(get, path = "/api/v1/tokens", tag = "access", responses((status = 200, body = TokenList)))]

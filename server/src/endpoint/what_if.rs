@@ -13,11 +13,11 @@ use planner::scenario::Scenario;
 use serde::Deserialize;
 
 use super::off_thread;
-use super::outcomes::decode;
 use super::scenarios::{LARGEST_SCENARIO, parsed, validate};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 use crate::jobs::shown_iteration;
+use crate::overviews::decode;
 use crate::turns::Claimant;
 
 /// What is wanted of the answer.

@@ -5,7 +5,7 @@ use ingest::dataset::ImportError;
 use ingest::job_config::JobConfigError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
-use planner::study::NoStudy;
+use planner::analysis::NoStudy;
 
 use super::ApiError;
 use crate::live::LogRefusal;

@@ -2,7 +2,7 @@
 
 use axum::extract::rejection::QueryRejection;
 use planner::engine::PlanError;
-use planner::observed::ReplanError;
+use planner::run_comparison::ReplanError;
 
 use super::{ApiError, LimitError};
 use crate::jobs::{NotPlanned, NotStarted};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::http::header::RETRY_AFTER;
 use axum::response::IntoResponse;
 use planner::engine::PlanError;
-use planner::observed::ReplanError;
 use planner::observer::Cancelled;
+use planner::run_comparison::ReplanError;
 
 use super::{ApiError, LimitError};
 use crate::observation::ObservationError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ingest::dataset::{CHARACTERS_PER_TOKEN, Options, Tokenizer, Unit};
-use planner::data_aware::Preprocessing;
+use planner::workload::preprocessing::Preprocessing;
 
 /// Choices of the user about a file; see [`Options`].
 #[derive(Debug, Clone, Default)]

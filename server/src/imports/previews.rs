@@ -36,7 +36,7 @@ impl Previews {
     /// Holds a preview; returns its identifier and when it is removed.
     pub(crate) fn hold(&self, prepared: Prepared, now: Timestamp) -> (String, Timestamp, Arc<Prepared>) {
         let prepared = Arc::new(prepared);
-        let id = crate::live::run_id();
+        let id = crate::token::run_id();
         let expires_at = now.checked_add(PREVIEW_LIFETIME).unwrap_or(Timestamp::MAX);
         let mut previews = lock(&self.previews);
         previews.retain(|held| held.expires_at > now);

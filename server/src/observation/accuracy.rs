@@ -14,8 +14,11 @@ const SETS: [(&str, &[&str], u32); 5] = [
     ("megatron_h100_weak_scaling", &["H100", "H800"], u32::MAX),
 ];
 
+/// The report of measured sets, as JSON.
+pub(crate) const ACCURACY_JSON: &str = include_str!("../../../docs/accuracy.json");
+
 static ACCURACY: LazyLock<Accuracy> =
-    LazyLock::new(|| serde_json::from_str(crate::endpoint::accuracy::TEXT).expect("tested where it is embedded"));
+    LazyLock::new(|| serde_json::from_str(ACCURACY_JSON).expect("tested where it is embedded"));
 
 /// The simulator's error for steps on a cluster, as a share of what is measured: nine of ten steps of the widest published set of the
 /// same devices lay within it; of devices without a set, of the widest of all. With the set, in words.

@@ -2,14 +2,14 @@
 
 use api::profile::{FittedPart, FittedPoint, PhaseFactor, ProfileEffect, ProfileSource};
 use planner::engine::Observer;
-use planner::observed::{
+use planner::outcome::Planned;
+use planner::run_comparison::{
     Evaluation, Factors, FactorsError, Phase, ReplanError, Solved, Target, median, replan, scaled, solve,
 };
-use planner::outcome::Planned;
 
 use super::comparison::{kept, measured_phases, predicted, sifted};
 use super::{Held, ObservationError};
-use crate::profiles::address;
+use crate::store::profile_address;
 use crate::store::{NewProfile, ProfileContent};
 
 /// Points of the plot of steps.
@@ -73,7 +73,7 @@ pub(crate) fn calibrated(
     let source = ProfileSource::Run { run: held.run.clone(), scenario: held.scenario.id().to_string() };
     let report = report(held, &solved, (step_s, steps.len(), sifted.apart.len()), timers.is_some());
     Ok(NewProfile {
-        id: address(&source, &effect, None, &[]),
+        id: profile_address(&source, &effect, None, &[]),
         name: String::new(),
         source,
         measurements: steps.len() as u64,
@@ -95,7 +95,7 @@ fn evaluation(held: &Held, planned: &Planned) -> Evaluation {
 
 fn phase_factors(
     held: &Held,
-    phases: &[planner::observed::PhaseTimes],
+    phases: &[planner::run_comparison::PhaseTimes],
     (step_s, before): (f64, Evaluation),
     solved: &Solved,
     by_timers: bool,

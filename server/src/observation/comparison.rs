@@ -3,7 +3,7 @@
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
 };
-use planner::observed::{
+use planner::run_comparison::{
     Agreement, Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, inside,
     median, phase_times, predicted_phases, sift,
 };
@@ -115,7 +115,7 @@ pub(super) fn sifted(points: &[RunPoint]) -> Sifted {
 }
 
 fn outliers(points: &[RunPoint], sifted: &Sifted) -> Vec<Outlier> {
-    let outlier = |apart: &planner::observed::Apart| {
+    let outlier = |apart: &planner::run_comparison::Apart| {
         let point = &points[apart.index];
         Some(Outlier {
             row: point.row,
@@ -133,7 +133,7 @@ fn outliers(points: &[RunPoint], sifted: &Sifted) -> Vec<Outlier> {
 }
 
 fn segments(sifted: &Sifted) -> Vec<SegmentSummary> {
-    let summary = |part: &planner::observed::Segment| SegmentSummary {
+    let summary = |part: &planner::run_comparison::Segment| SegmentSummary {
         segment: part.segment,
         first_step: part.first_step,
         last_step: part.last_step,

@@ -2,7 +2,7 @@
 
 use api::run::RunPoint;
 use ingest::log::JobSetup;
-use planner::observed::{JobComparison, LoggedJob, PlannedJob, compare_jobs, median};
+use planner::run_comparison::{JobComparison, LoggedJob, PlannedJob, compare_jobs, median};
 
 use super::Held;
 use super::comparison::{kept, sifted};

@@ -6,7 +6,7 @@ use planner::scenario::Scenario;
 
 use super::ProfileError;
 use super::fit::lines;
-use crate::calibrate_command::told;
+use crate::calibration::told;
 
 /// Longest title of a scenario, in characters.
 const LONGEST_TITLE: usize = 200;

@@ -9,14 +9,14 @@ use ingest::profile::{self as kernels, Hints};
 use planner::calibration::{CoefficientReport, Fitted, Outcome, PartResiduals, Sample, residuals};
 use planner::cluster::{Cluster, presets};
 use planner::model::Model;
-use planner::observed::median;
+use planner::run_comparison::median;
 use serde::{Deserialize, Serialize};
 
-use super::{ProfileError, address};
-use crate::calibrate_command::profiles::{Measured, Measurements};
-use crate::calibrate_command::start::{self, Start};
-use crate::calibrate_command::told;
-use crate::store::{NewProfile, ProfileContent, ProfileFile};
+use super::ProfileError;
+use crate::calibration::profiles::{Measured, Measurements};
+use crate::calibration::start::{self, Start};
+use crate::calibration::told;
+use crate::store::{NewProfile, ProfileContent, ProfileFile, profile_address};
 
 /// Points of a residual plot.
 pub(super) const MOST_POINTS: usize = 2000;
@@ -101,7 +101,7 @@ pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, Pr
         },
     };
     let base = serde_json::to_string(base).expect("a base has only text keys");
-    let id = address(&fitted.source, &fitted.content.effect, Some(&base), &files);
+    let id = profile_address(&fitted.source, &fitted.content.effect, Some(&base), &files);
     Ok(NewProfile { id, files, base: Some(base), ..fitted })
 }
 

@@ -5,10 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use planner::bench::{ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleQuestion, parse_times};
 use planner::scenario::FieldError;
 use planner::schedule::csv::{self, MAX_BYTES};
 use planner::schedule::{ChunksRule, ScheduleKind};
+use planner::schedule_comparison::{
+    ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleQuestion, parse_times,
+};
 
 use crate::config::ScheduleArguments;
 

@@ -1,6 +1,6 @@
 //! What each rank runs, one character for a slice of time.
 
-use planner::bench::ScheduleReport;
+use planner::schedule_comparison::ScheduleReport;
 use planner::timeline::{SpanKind, Timeline};
 
 /// Characters of a row at most.

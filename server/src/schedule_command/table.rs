@@ -1,6 +1,6 @@
 //! The figures of every schedule, aligned.
 
-use planner::bench::{EntryOutcome, ScheduleAnswer, ScheduleReport};
+use planner::schedule_comparison::{EntryOutcome, ScheduleAnswer, ScheduleReport};
 
 const HEAD: [&str; 7] = ["schedule", "makespan", "span", "bubble", "of span", "peak", "gap"];
 

@@ -1,5 +1,5 @@
 use clap::Parser;
-use planner::bench::Refusal;
+use planner::schedule_comparison::Refusal;
 
 use super::*;
 use crate::config::{Cli, Command};
@@ -97,6 +97,6 @@ fn what_does_not_fit_together_is_said() {
 
 #[test]
 fn the_long_help_lists_every_kind() {
-    let help = kinds_help();
+    let help = crate::config::help::schedule_kinds();
     assert!(ScheduleKind::ALL.iter().all(|kind| help.contains(&format!("  {} ", kind.id()))), "{help}");
 }

@@ -4,7 +4,7 @@ use api::access::{AuditLine, AuditPage};
 use jiff::Timestamp;
 
 use super::{Reader, StoreError, Writer};
-use crate::access::Change;
+use crate::changes::Change;
 use crate::clock::rfc3339;
 
 /// Changes that are kept: a few tens of MB.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use api::trace::{BusySource, BusyTime};
 use ingest::trace::{Action, ActionKind, Kind, Trace};
-use planner::aligned::{self, Iteration, MOST_NUMBER, ObservedAction, iterations};
 use planner::timeline::SpanKind;
+use planner::trace_alignment;
+use planner::trace_alignment::{Iteration, MOST_NUMBER, ObservedAction, iterations};
 use serde::{Deserialize, Serialize};
 
 /// Most actions that are kept of one trace.
@@ -98,8 +99,8 @@ impl Actions {
     /// Where the time of every rank went, by its actions.
     pub(crate) fn busy(&self) -> Vec<BusyTime> {
         let actions: Vec<ObservedAction> = self.observed(None, 0).collect();
-        let rows = aligned::timeline(&actions);
-        let time = |busy: aligned::RankBusy| {
+        let rows = trace_alignment::timeline(&actions);
+        let time = |busy: trace_alignment::RankBusy| {
             let rank = rows.ranks.get(busy.rank as usize).copied();
             BusyTime {
                 trace: String::new(),
@@ -115,7 +116,7 @@ impl Actions {
                 idle_ns: busy.idle_ns,
             }
         };
-        aligned::busy(&rows.timeline).into_iter().map(time).collect()
+        trace_alignment::busy(&rows.timeline).into_iter().map(time).collect()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Whose computation it is.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-use crate::access::Actor;
-use crate::client::Peer;
+use crate::actor::Actor;
+use crate::client::{Peer, network};
 
 /// Whose computation it is: the holder of a named token or session, else an address. An anonymous cookie does not count, because
 /// a client can make up any number of them. The shared token of the server counts with the address.
@@ -31,14 +31,6 @@ impl Claimant {
             Some(actor) if !actor.name.starts_with('(') => Self::named(&actor.name),
             _ => Self(format!("address {}", address.map(network).map_or_else(String::new, |of| of.to_string()))),
         }
-    }
-}
-
-/// An IPv6 client has a whole /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address @ IpAddr::V4(_) => address,
     }
 }
 

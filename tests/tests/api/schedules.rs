@@ -1,7 +1,7 @@
 //! The schedule bench.
 
-use api::planner::bench::{EntryOutcome, ScheduleAnswer};
 use api::planner::schedule::ScheduleKind;
+use api::planner::schedule_comparison::{EntryOutcome, ScheduleAnswer};
 use api::schedule::ScheduleKinds;
 use harness::House;
 use serde_json::json;

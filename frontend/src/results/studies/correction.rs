@@ -4,8 +4,8 @@ mod settings;
 
 use std::sync::Arc;
 
-use api::planner::study::CorrectionStudy;
-use api::planner::study::correction::{Decision, Penalty};
+use api::planner::analysis::CorrectionStudy;
+use api::planner::analysis::correction::{Decision, Penalty};
 use leptos::prelude::*;
 
 pub(super) use settings::{Settings, SettingsForm};

@@ -5,7 +5,7 @@ mod table;
 
 use std::sync::Arc;
 
-use api::planner::study::layouts::{Freedom, LayoutPoint, LayoutSweep};
+use api::planner::analysis::layouts::{Freedom, LayoutPoint, LayoutSweep};
 use leptos::prelude::*;
 
 use crate::charts::{Cloud, Mark, ScatterChart};
@@ -70,7 +70,7 @@ fn front(sweep: &LayoutSweep) -> Vec<(f64, f64)> {
 
 /// The best of each freedom, and what it wins.
 fn verdict(sweep: &LayoutSweep) -> Vec<String> {
-    let of = |best: &api::planner::study::layouts::BestPoint| {
+    let of = |best: &api::planner::analysis::layouts::BestPoint| {
         let point = sweep.points.get(best.point as usize)?;
         let gain = match best.gain_percent {
             Some(gain) if best.freedom != Freedom::Homogeneous => {

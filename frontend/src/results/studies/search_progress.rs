@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use api::planner::study::SearchProgress;
-use api::planner::study::search_progress::{EndedBy, ExploredBy, ProgressColumns, StrategyProgress};
+use api::planner::analysis::SearchProgress;
+use api::planner::analysis::search_progress::{EndedBy, ExploredBy, ProgressColumns, StrategyProgress};
 use leptos::prelude::*;
 
 use super::{CUT, REPLICA_BOUND, place};

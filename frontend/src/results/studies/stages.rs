@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::planner::study::stages::{PlanStages, StageStudy};
+use api::planner::analysis::stages::{PlanStages, StageStudy};
 use leptos::prelude::*;
 
 use crate::charts::{Curve, CurveChart, Dash, Form, Stroke};

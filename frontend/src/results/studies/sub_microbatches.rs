@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use api::planner::study::SubMicrobatches;
-use api::planner::study::sub_microbatches::{SizeEnds, SizePoint};
+use api::planner::analysis::SubMicrobatches;
+use api::planner::analysis::sub_microbatches::{SizeEnds, SizePoint};
 use leptos::prelude::*;
 
 use super::{CUT, REPLICA_BOUND, place};

@@ -1,7 +1,7 @@
 //! What differs between an observed iteration and its plan, as tables.
 
-use api::planner::aligned::{ActionName, Aligned, KindTotal, Pair};
 use api::planner::timeline::SpanKind;
+use api::planner::trace_alignment::{ActionName, Aligned, KindTotal, Pair};
 use api::trace::Alignment;
 use leptos::prelude::*;
 

@@ -1,5 +1,5 @@
-use planner::data_aware::Preprocessing;
 use planner::workload::Dataset;
+use planner::workload::preprocessing::Preprocessing;
 use proptest::prelude::*;
 
 use super::super::Imported;

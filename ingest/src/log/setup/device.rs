@@ -1,6 +1,6 @@
 //! Accelerators, as training programs and drivers print them.
 
-use planner::observed::DeviceName;
+use planner::run_comparison::DeviceName;
 
 /// Words in front of the name of an accelerator.
 const MAKERS: [&str; 4] = ["nvidia ", "tesla ", "amd instinct ", "ascend "];

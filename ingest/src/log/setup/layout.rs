@@ -1,6 +1,6 @@
 //! Parallel layout, as training programs print it.
 
-use planner::observed::StatedLayout;
+use planner::run_comparison::StatedLayout;
 use planner::training::Recompute;
 
 use super::words::{flag, is_none, named, word};

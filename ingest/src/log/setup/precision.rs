@@ -1,6 +1,6 @@
 //! Number format of the matrix products, as training programs print it.
 
-use planner::observed::{BaseFormat, StatedPrecision};
+use planner::run_comparison::{BaseFormat, StatedPrecision};
 
 use super::words::{flag, values, word};
 

@@ -1,6 +1,6 @@
 //! What trainers state of their jobs.
 
-use planner::observed::BaseFormat;
+use planner::run_comparison::BaseFormat;
 use planner::training::Recompute;
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Pipelines with schemes of their own: where they stand and what they hold.
+//! Validation for pipelines with individual schemes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use crate::model::Model;
 use crate::plan::{OptimizerSharding, Plan, SchemedPipeline, Strategy};
 use crate::simulate::Execution;
 
-/// Checks of every iteration that its pipelines stand on devices that exist, no two on one at a time, that each holds every
-/// layer once and in order on as many stages as its scheme says, that TP divides the heads, and that ranks and microbatches are
-/// as many as the pipelines have.
+/// Checks all iterations: pipelines use existing, disjoint devices, contain all layers in order,
+/// and have as many stages as their scheme. TP divides the heads. Ranks and microbatches match the
+/// pipelines.
 pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: usize) -> Result<(), Violation> {
     equal("iterations", plan.iterations.len(), iterations)?;
     for (number, iteration) in plan.iterations.iter().enumerate() {
@@ -43,10 +43,10 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
     Ok(())
 }
 
-/// Checks that on no device a phase starts before the one before it has ended.
+/// Checks that phases do not overlap in time.
 pub fn check_phases(strategy: &Strategy, execution: &Execution) -> Result<(), Violation> {
     let mut rank = 0;
-    // Of every phase when it starts and ends.
+    // Start and end per phase.
     let mut times: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for pipeline in &strategy.pipelines {
         for rank in rank..rank + pipeline.scheme.pipeline as usize {
@@ -70,7 +70,7 @@ fn equal(what: &'static str, found: usize, expected: usize) -> Result<(), Violat
     if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
 }
 
-/// Degrees are from 1, TP divides the heads, and the stages hold every layer.
+/// Checks degrees, head divisibility and layers of a pipeline.
 fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
     let tensor = pipeline.scheme.tensor;
     if tensor == 0 || pipeline.scheme.context == 0 || pipeline.scheme.pipeline == 0 {
@@ -88,7 +88,7 @@ fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
     if stages == pipeline.scheme.pipeline as usize { Ok(()) } else { Err(Violation::Layers { stage: stages }) }
 }
 
-/// No device is on two stages of one phase.
+/// Checks that stages in a phase use disjoint devices.
 fn stand_apart(strategy: &Strategy, iteration: usize, devices: u32) -> Result<(), Violation> {
     let mut taken = BTreeSet::new();
     for (place, pipeline) in strategy.pipelines.iter().enumerate() {
@@ -106,7 +106,7 @@ fn stand_apart(strategy: &Strategy, iteration: usize, devices: u32) -> Result<()
     Ok(())
 }
 
-/// A rank runs microbatches of its own pipeline only.
+/// Checks that ranks run only microbatches of their pipeline.
 fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(), Violation> {
     let orders = &plan.iterations[number].replicas[0].schedule.orders;
     let (mut first_rank, mut first) = (0, 0);
@@ -125,7 +125,8 @@ fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(
     Ok(())
 }
 
-/// State that replicas share asks for equal pipelines of one phase.
+/// Checks that pipelines are equal and in a single phase, as required by optimizer state sharded
+/// across replicas.
 fn equal_pipelines(strategy: &Strategy) -> Result<(), Violation> {
     let Some(first) = strategy.pipelines.first() else {
         return Err(Violation::Shape { what: "pipelines", found: 0, expected: 1 });
@@ -137,13 +138,14 @@ fn equal_pipelines(strategy: &Strategy) -> Result<(), Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::{Action, Schedule};
     use crate::cost::Partition;
     use crate::model::presets::model;
     use crate::outcome::{Layout, Search, SolverStatus};
     use crate::plan::{IterationPlan, ReplicaPlan, Scheme};
-    use crate::schedule::{Action, Schedule};
 
-    /// <2,2,1> on devices 0 to 3 with one microbatch and <1,1,2> on 4 and 5 with another, of six devices, after `spoil`.
+    /// Validates two pipelines on six devices after `spoil`: <2,2,1> on devices 0 to 3 and <1,1,2>
+    /// on devices 4 and 5. Both have a single microbatch.
     fn checked(spoil: impl FnOnce(&mut Strategy, &mut ReplicaPlan)) -> Result<(), Violation> {
         let model = model("llama-2-7b").unwrap();
         let pipeline = |tensor, pipeline, context, first_device| SchemedPipeline {
@@ -193,7 +195,8 @@ mod tests {
         );
     }
 
-    /// Ranks 0 and 1 end at 10 and 12, rank 2 of the next phase starts at 12, then a nanosecond too early.
+    /// Ranks 0 and 1 end at 10 and 12. Rank 2 in the next phase starts at 12 (valid) or at 11
+    /// (invalid).
     #[test]
     fn a_phase_waits_for_the_one_before_it() {
         let nanos = |time| vec![crate::units::Nanos::new(time)];

@@ -1,4 +1,4 @@
-//! What a timeline demands: stages in order, and what each of them needs from where.
+//! Requirements from a timeline: ordered stages with their inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,16 @@ use super::ExecutionViolation;
 use crate::execution_plan::{Ending, Payload, PlanAction, PlanActionKind};
 use crate::timeline::{SpanKind, Timeline};
 
-/// What has to be done.
+/// Requirements for a timeline.
 pub(super) struct Demand {
-    /// Of every rank in order.
+    /// Ordered computations per rank.
     pub lanes: Vec<Vec<Computation>>,
-    /// How long each result travels, and in how many parts.
+    /// Duration and part count per sent result.
     pub sends: BTreeMap<Product, Sending>,
-    /// Rank, kind, start and duration of what stands behind the stages.
+    /// Rank, kind, start and duration of actions following the stages.
     endings: Vec<(u32, u8, u64, u64)>,
 }
 
-/// One action of a rank's lane.
 pub(super) struct Computation {
     pub kind: PlanActionKind,
     pub product: Product,
@@ -26,7 +25,7 @@ pub(super) struct Computation {
     pub needs: Vec<Need>,
 }
 
-/// What a computation makes.
+/// Result of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Product {
     pub made: Made,
@@ -34,7 +33,7 @@ pub(super) struct Product {
     pub microbatch: u32,
 }
 
-/// Kinds of products; a full backward makes both gradients.
+/// Kinds of results. A full backward produces both gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Made {
     Activation,
@@ -42,35 +41,35 @@ pub(super) enum Made {
     WeightGradient,
 }
 
-/// What a computation needs.
+/// Input of a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// A product of its own rank.
+    /// Result from the same rank.
     Own(Product),
-    /// A product of another rank, sent to it.
+    /// Result from another rank.
     Sent(Letter),
 }
 
-/// A tensor on its way from one stage to another one.
+/// A tensor transfer between two stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Letter {
     pub from: usize,
     pub product: Product,
     pub to: usize,
-    /// Stage and microbatch that need it.
+    /// Consumer stage and microbatch.
     pub goal: (u32, u32),
 }
 
-/// How a product is sent.
+/// Send of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Sending {
     pub duration_ns: u64,
-    /// Stages that it is sent to.
+    /// Number of destination stages.
     pub parts: u64,
 }
 
 impl Letter {
-    /// The letter that an action on `rank` sends, waits for or receives; `None` for a stage.
+    /// Returns the transfer launched or awaited by an action. `None` for a stage.
     pub(super) fn of(rank: usize, action: &PlanAction) -> Option<Self> {
         let transfer = action.transfer?;
         let made = match transfer.payload {
@@ -135,7 +134,7 @@ impl Demand {
         Ok(Self { lanes, sends, endings })
     }
 
-    /// Whether these are what stands behind the stages.
+    /// Returns true if `endings` equals the actions following the stages.
     pub(super) fn ends_with(&self, endings: &[Ending]) -> bool {
         let given = endings.iter().map(|end| (end.rank, end.kind as u8, end.start_ns, end.duration_ns));
         given.eq(self.endings.iter().copied())
@@ -163,17 +162,16 @@ fn lane(timeline: &Timeline, rank: usize, overlapped: &BTreeSet<u32>) -> Vec<Com
     timeline.compute_lane(rank).filter_map(computation).collect()
 }
 
-/// The ways of microbatches through stages, as the lanes show them.
+/// Paths for microbatches through stages, derived from the lanes.
 struct Ways {
-    /// By microbatch, then stage.
+    /// Rank by (microbatch, stage).
     rank_of: BTreeMap<(u32, u32), usize>,
-    /// What each microbatch waits for, and what waits for it.
+    /// Input and output microbatches.
     into: BTreeMap<u32, Vec<u32>>,
     from: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Ways {
-    /// First and last stage of a microbatch.
     fn ends(&self, microbatch: u32) -> Result<(u32, u32), ExecutionViolation> {
         let mut stages = self.rank_of.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&(_, stage), _)| stage);
         let Some(first) = stages.next() else {

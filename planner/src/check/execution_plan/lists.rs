@@ -1,4 +1,4 @@
-//! Every list by itself, and the two ends of every channel.
+//! Checks of individual lists, and of channels at sender and receiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use super::demand::{Computation, Demand, Letter, Made, Need, Product};
 use super::{At, ExecutionViolation};
 use crate::execution_plan::{ExecutionPlan, PlanAction, PlanActionKind, Transfer};
 
-/// The most buffers that any channel held.
+/// Limit on occupied buffers per channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Held {
     pub receives: u32,
     pub sends: u32,
 }
 
-/// Checks all that can be seen without letting the ranks run.
+/// Runs all static checks.
 pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held, ExecutionViolation> {
     let mut held = Held::default();
     let mut channels: BTreeMap<(usize, usize), Channel> = BTreeMap::new();
@@ -51,7 +51,6 @@ pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held,
     Ok(held)
 }
 
-/// One end of a transfer.
 #[derive(Clone, Copy)]
 struct End {
     at: At,
@@ -59,7 +58,7 @@ struct End {
     bytes: Option<u64>,
 }
 
-/// Launches of a channel in order, at both ends.
+/// Ordered launches at sender and receiver of a channel.
 #[derive(Default)]
 struct Channel {
     sends: Vec<(Letter, End)>,
@@ -84,29 +83,28 @@ impl Channel {
     }
 }
 
-/// Reads one list.
 struct Reader<'a> {
     lane: &'a [Computation],
     ranks: usize,
     needed: &'a BTreeSet<Letter>,
-    /// Computations that were read.
+    /// Number of computations read.
     done: usize,
     made: BTreeSet<Product>,
     /// Launches in order.
     launches: Vec<(Letter, End)>,
-    /// Launched and not waited for.
+    /// Launches with no wait so far.
     open: BTreeMap<Letter, (At, Transfer)>,
     launched: BTreeSet<Letter>,
     received: BTreeSet<Letter>,
-    /// Launched and not consumed or waited for, by peer.
+    /// Receives in use, by peer.
     receiving: BTreeMap<usize, u32>,
     sending: BTreeMap<usize, u32>,
     held: Held,
     rank: usize,
     now_ns: u64,
-    /// Whether the action before runs overlapped with this one.
+    /// True if the previous action overlaps this one.
     overlaps: bool,
-    /// Batches so far, and whether the last may go on.
+    /// Batches so far. `open_batch` is the batch that may continue.
     batches: BTreeSet<u32>,
     open_batch: Option<u32>,
 }
@@ -194,7 +192,8 @@ impl<'a> Reader<'a> {
                 *self.receiving.entry(letter.from).or_default() -= 1;
             }
         }
-        // Both of an overlapped pair begin at once, so the second cannot need the first.
+        // An overlapped pair starts at the same time, so actions in a pair cannot depend on each
+        // other.
         if self.overlaps {
             let first = self.done.checked_sub(1).map(|first| self.lane[first].product);
             if computation.needs.iter().any(|need| matches!(need, Need::Own(product) if Some(*product) == first)) {

@@ -1,9 +1,10 @@
-//! All ranks at work: lists, channels, and one sending stream for every rank.
+//! Simulation of all ranks, using lists, channels and a send stream per rank.
 //!
-//! A rank takes its actions one after the other. A launch takes no time. A transfer is ready when both its ends are
-//! launched; a rank sends one action's results at a time, of those that are ready the one launched first, and parts of
-//! one result that are ready together go together. A wait ends when all transfers of its batch are done. These are the
-//! simulator's rules where every receive has been launched before its send.
+//! A rank processes actions sequentially. Launches take no time. A transfer is ready when sender
+//! and receiver have launched it. A rank sends the results of a single action at a time, in launch
+//! order. Ready parts of the same result are sent in a single step. Waits return when all transfers
+//! in the batch are done. If all receives are launched before the corresponding sends, these rules
+//! equal those of the simulator.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -12,7 +13,7 @@ use super::demand::{Demand, Letter, Product, Sending};
 use super::{At, ExecutionViolation};
 use crate::execution_plan::{ExecutionPlan, PlanActionKind};
 
-/// Walks to the end of all lists; when the last stage ends, in ns.
+/// Runs all lists to the end. Returns the end of the last stage, in ns.
 pub(super) fn walk(plan: &ExecutionPlan, demand: &Demand) -> Result<u64, ExecutionViolation> {
     let mut machine = Machine::new(plan, demand);
     while let Some(Reverse((now, event))) = machine.events.pop() {
@@ -27,29 +28,29 @@ pub(super) fn walk(plan: &ExecutionPlan, demand: &Demand) -> Result<u64, Executi
     machine.circle().map_or(Ok(machine.end), |circle| Err(ExecutionViolation::Deadlock(circle)))
 }
 
-/// What happens; of what happens at one time first what comes first here, so that a stream sees all that is ready.
+/// Simulation event. Simultaneous events are processed in declaration order, so that a stream
+/// considers all ready transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A transfer is done.
     Arrived(usize),
-    /// A rank's stream is free.
+    /// The send stream of a rank is free.
     Free(usize),
-    /// A rank may go on.
+    /// A rank can continue.
     Go(usize),
-    /// A rank's stream takes what is ready.
+    /// The send stream of a rank can start a transfer.
     Send(usize),
 }
 
 struct Travel {
     letter: Letter,
     sending: Sending,
-    /// Where its ends are launched; the sender's first.
+    /// Launch positions of sender and receiver.
     ends: [At; 2],
-    /// Batches of its ends.
+    /// Batches of sender and receiver.
     batches: [usize; 2],
-    /// Ends that are not launched.
+    /// Number of missing launches.
     missing: u8,
-    /// Place among the sender's launches.
+    /// Position in the sender's launches.
     order: usize,
     done: bool,
 }
@@ -61,16 +62,16 @@ struct Machine<'a> {
     end: u64,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     travels: Vec<Travel>,
-    /// Of every rank and action, the transfer that it launches or waits for.
+    /// Transfer launched or awaited by an action, by rank and action.
     travel_at: Vec<Vec<usize>>,
-    /// Transfers of every batch that are not done, and all of them.
+    /// Unfinished transfers and all transfers, by batch.
     open: Vec<(usize, Vec<usize>)>,
-    /// Index of each rank's present action, and until when it computes.
+    /// Current action index and busy time, by rank.
     at: Vec<usize>,
     busy: Vec<u64>,
-    /// Computations that each rank has begun.
+    /// Number of started computations, by rank.
     begun: Vec<usize>,
-    /// Whether each rank's stream is taken, and what is ready for it.
+    /// Stream state and ready transfers, by rank.
     sending: Vec<bool>,
     ready: Vec<BTreeSet<(usize, usize)>>,
 }
@@ -135,7 +136,7 @@ impl<'a> Machine<'a> {
         self.events.push(Reverse((self.now.saturating_add(after), event)));
     }
 
-    /// Takes a rank's actions until one takes time or must wait.
+    /// Processes a rank's actions until an action takes time or blocks.
     fn go(&mut self, rank: usize) {
         while self.busy[rank] <= self.now
             && let Some(action) = self.plan.ranks[rank].get(self.at[rank])
@@ -169,7 +170,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The batch that a rank's present action waits for.
+    /// Returns the batch that blocks a rank.
     fn waited(&self, rank: usize) -> usize {
         let travel = &self.travels[self.travel_at[rank][self.at[rank]]];
         travel.batches[usize::from(travel.letter.from != rank)]
@@ -190,7 +191,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Starts what is ready and was launched first, with all that is ready of the same result.
+    /// Starts the earliest launched transfer that is ready, including all ready parts of the same
+    /// result.
     fn send(&mut self, rank: usize) {
         if self.sending[rank] {
             return;
@@ -224,7 +226,7 @@ impl<'a> Machine<'a> {
         self.soon(0, Event::Go(to));
     }
 
-    /// Ranks that wait for each other when nothing happens any more, each before the one that it waits for.
+    /// Returns a cycle of blocked ranks if the simulation is stuck.
     fn circle(&self) -> Option<Vec<At>> {
         let stuck = |rank: &usize| self.at[*rank] < self.plan.ranks[*rank].len();
         let mut rank = (0..self.at.len()).find(stuck)?;
@@ -234,7 +236,7 @@ impl<'a> Machine<'a> {
                 return Some(path.split_off(start));
             }
             path.push(At { rank, index: self.at[rank] });
-            // Of a batch that is not done there is a transfer whose other end is still to be launched.
+            // An unfinished batch has a transfer with a missing launch on the other rank.
             let open = self.open[self.waited(rank)].1.iter().map(|&number| &self.travels[number]);
             let other = open.filter(|travel| !travel.done).find_map(|travel| {
                 let other = travel.ends[usize::from(travel.letter.from == rank)];

@@ -1,11 +1,12 @@
-//! Every kind of fault is found, under its name.
+//! Tests that each kind of violation is detected.
 
 use std::num::NonZeroU32;
 
 use super::*;
+use crate::action::{Action, Schedule};
 use crate::cost::{PipelineCosts, UniformTimes};
 use crate::execution_plan::{Buffers, PlanAction, PlanActionKind, compile};
-use crate::schedule::{Action, Schedule, one_f_one_b};
+use crate::schedule::one_f_one_b;
 use crate::simulate::{StepEnd, assemble, execute};
 use crate::units::Nanos;
 
@@ -26,19 +27,18 @@ fn timeline(ranks: usize, microbatches: usize) -> Timeline {
     timeline_of(&PipelineCosts::uniform(ranks, 1, microbatches, times()))
 }
 
-/// The first place of an action in a rank's list.
+/// Returns the first index of an action in a rank's list.
 fn place(plan: &ExecutionPlan, rank: usize, action: PlanActionKind, microbatch: u32) -> usize {
     let is_it = |one: &PlanAction| one.action == action && one.microbatch == microbatch;
     plan.ranks[rank].iter().position(is_it).expect("it is there")
 }
 
-/// The first such action itself.
 fn action(plan: &mut ExecutionPlan, rank: usize, kind: PlanActionKind, microbatch: u32) -> &mut PlanAction {
     let index = place(plan, rank, kind, microbatch);
     &mut plan.ranks[rank][index]
 }
 
-/// What the judge says of 1F1B's plan of three ranks and four microbatches, spoilt.
+/// Validates a modified 1F1B plan with three ranks and four microbatches.
 fn spoilt(spoil: impl FnOnce(&mut ExecutionPlan)) -> ExecutionViolation {
     let timeline = timeline(3, 4);
     let mut plan = compile(&timeline, Buffers::default()).unwrap();
@@ -47,7 +47,7 @@ fn spoilt(spoil: impl FnOnce(&mut ExecutionPlan)) -> ExecutionViolation {
     check_execution_plan(&plan, &timeline).unwrap_err()
 }
 
-/// The same with one action taken out.
+/// Validates the plan after removing an action.
 fn without(rank: usize, action: PlanActionKind, microbatch: u32) -> ExecutionViolation {
     spoilt(|plan| {
         let index = place(plan, rank, action, microbatch);
@@ -55,7 +55,8 @@ fn without(rank: usize, action: PlanActionKind, microbatch: u32) -> ExecutionVio
     })
 }
 
-/// Puts an action of a rank to another place of its list, at the time of what stands there.
+/// Moves an action to a different position in the rank's list and copies the start time at that
+/// position.
 fn moved(plan: &mut ExecutionPlan, rank: usize, from: usize, to: usize) {
     let mut action = plan.ranks[rank].remove(from);
     let before = plan.ranks[rank][..to].last().map_or(0, |before| before.start_ns);
@@ -173,13 +174,13 @@ fn what_is_too_much_or_too_early_is_found() {
     assert!(matches!(split, ExecutionViolation::Unstarted(_) | ExecutionViolation::Batch(_)), "{split}");
 }
 
-/// Both ranks wait for their sends before they launch the receives that these need.
+/// Each rank blocks on its sends before it launches the receives that these sends need.
 #[test]
 fn sends_that_meet_head_on_are_a_circle() {
     let timeline = timeline(2, 2);
     let mut plan = compile(&timeline, Buffers::of(NonZeroU32::MIN)).unwrap();
-    // Rank 0 receives the first gradient only behind the wait for its second send, rank 1 the second activation only
-    // behind the wait for its first.
+    // Rank 0 launches the receive of gradient 0 only after send 1 is complete. Rank 1 launches the
+    // receive of activation 1 only after send 0 is complete.
     for (rank, send, receive) in [(0, 1, 0), (1, 0, 1)] {
         let wait = place(&plan, rank, WaitIsend, send);
         let behind = place(&plan, rank, Isend, send) + 1;
@@ -194,7 +195,8 @@ fn sends_that_meet_head_on_are_a_circle() {
     assert_eq!(violation.to_string(), words);
 }
 
-/// A batch is done when all of it is done: the second receive comes from what the first one lets happen.
+/// A batch completes when all transfers are done. Here, receive 1 depends on work that needs
+/// receive 0.
 #[test]
 fn a_batch_that_holds_up_what_it_waits_for_is_a_circle() {
     let timeline = timeline(2, 3);
@@ -209,8 +211,8 @@ fn a_batch_that_holds_up_what_it_waits_for_is_a_circle() {
     assert_eq!(violation, ExecutionViolation::Deadlock(at.to_vec()));
 }
 
-/// F 10, B 20, sends 30, one microbatch behind the other: with one receive buffer the second activation can travel only
-/// when the first one's forward has run, at 50; by the timeline it travels from 40 to 70.
+/// F 10, B 20, sends 30, two microbatches. With a single receive buffer, activation 1 is sent when
+/// the forward of microbatch 0 is done, at 50. In the timeline it is sent from 40 to 70.
 #[test]
 fn a_replay_says_what_few_buffers_cost() {
     let times = UniformTimes {
@@ -228,9 +230,10 @@ fn a_replay_says_what_few_buffers_cost() {
     let execution = execute(&schedule, &costs).unwrap();
     let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
     let replay = |buffers| check_execution_plan(&compile(&timeline, buffers).unwrap(), &timeline).unwrap();
-    // F1.1 at 70, B1.0 at 80, B1.1 at 100, its gradient sent from 130 (behind the first) to 160, B0.1 until 180.
+    // F1.1 at 70, B1.0 at 80, B1.1 at 100. The gradient of B1.1 is sent from 130 (when the link is
+    // free) to 160. B0.1 runs until 180.
     assert_eq!(replay(Buffers::UNLIMITED), Replay { end_ns: 180, receives_held: 2, sends_held: 2 });
-    // The second activation travels from 50 to 80, so B1.0 ends at 110, its gradient is there at 140 and taken until
-    // 160; the second one's buffer is free then, and it travels until 190.
+    // Activation 1 is sent from 50 to 80. B1.0 finishes at 110; its gradient arrives at 140 and
+    // occupies the buffer until 160. Then gradient 1 is sent until 190.
     assert_eq!(replay(Buffers::of(NonZeroU32::MIN)), Replay { end_ns: 210, receives_held: 1, sends_held: 1 });
 }

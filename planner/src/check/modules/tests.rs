@@ -2,18 +2,26 @@ use super::*;
 use crate::cost::{DegreeSettings, Pricing};
 use crate::observer::Unobserved;
 use crate::outcome::{Layout, Search, SolverStatus};
-use crate::plan::modules::tests::{batch, layout, partition, plan, scenario};
-use crate::plan::{IterationPlan, judge};
+use crate::plan::IterationPlan;
+use crate::planners::judge;
+use crate::planners::module_layouts::module_costs::tests::{batch, layout, partition, plan, scenario};
 use crate::scenario::Scenario;
 use crate::schedule::{Turn, multi_module};
 use crate::units::Nanos;
 
-/// A plan of sixteen microbatches of one sequence, in the order of multi-module 1F1B.
+/// Builds a plan with sixteen single-sequence microbatches in multi-module 1F1B order.
 fn sound(scenario: &Scenario, batch: &PackedBatch, pricing: &Pricing<'_>, modules: Vec<ModuleLayout>) -> Plan {
     let partition = partition(scenario, &[1, 2]);
     let copies = [0, 1].map(|module: usize| modules[module].data / modules[module].beside);
     let mut replica = plan(scenario, batch, 16, copies);
-    let costs = crate::plan::modules::costs(scenario, pricing, (&modules, &partition), batch, &replica).unwrap();
+    let costs = crate::planners::module_layouts::module_costs::costs(
+        scenario,
+        pricing,
+        (&modules, &partition),
+        batch,
+        &replica,
+    )
+    .unwrap();
     let turns: Vec<Turn> =
         replica.parts.iter().map(|part| Turn { wave: part.microbatch / 2, phases: [0, 0] }).collect();
     let depths: Vec<u32> = (0..costs.stages()).map(|stage| 3 - (stage as u32).min(2)).collect();
@@ -30,14 +38,15 @@ fn sound(scenario: &Scenario, batch: &PackedBatch, pricing: &Pricing<'_>, module
     }
 }
 
-/// Two encoders of one device in front of two backbones of two stages of one device each; two of eight devices idle.
+/// Two encoder copies with a single device, and two backbone copies with two single-device stages.
+/// Two of eight devices are idle.
 fn apart() -> Vec<ModuleLayout> {
     vec![layout(0..1, [1, 1, 1, 2], 0), layout(1..2, [1, 1, 2, 2], 2)]
 }
 
 fn with(run: impl FnOnce(&Scenario, &PackedBatch, &Pricing<'_>)) {
     let mut scenario = scenario();
-    // More memory than any device has: memory is judged elsewhere.
+    // More memory than real devices have: other tests check the limit.
     scenario.cluster.device.memory_gib = 4000.0;
     let degrees = DegreeSettings::of(&scenario.training, &[1, 2, 4], &[1, 2]);
     let batch = batch(&scenario);
@@ -45,7 +54,7 @@ fn with(run: impl FnOnce(&Scenario, &PackedBatch, &Pricing<'_>)) {
     run(&scenario, &batch, &pricing);
 }
 
-/// What the judge says of a sound plan after `spoil`.
+/// Validates a modified plan.
 fn spoilt(spoil: impl FnOnce(&mut Plan)) -> Option<Violation> {
     let mut found = None;
     with(|scenario, batch, pricing| {
@@ -112,7 +121,7 @@ fn instances_that_are_missing_or_twice_are_refused() {
     assert_eq!(ranks, Some(Violation::Shape { what: "ranks", found: 5, expected: 6 }));
 }
 
-/// A run with one thing changed.
+/// Validates a modified run.
 fn spoilt_run(
     modules: Vec<ModuleLayout>,
     spoil: impl FnOnce(&mut Execution, &mut Plan, &mut PipelineCosts),
@@ -122,7 +131,8 @@ fn spoilt_run(
         let mut plan = sound(scenario, batch, pricing, modules);
         let replica = plan.iterations[0].replicas[0].clone();
         let of = (plan.modules.as_slice(), &plan.partition);
-        let mut costs = crate::plan::modules::costs(scenario, pricing, of, batch, &replica).unwrap();
+        let mut costs =
+            crate::planners::module_layouts::module_costs::costs(scenario, pricing, of, batch, &replica).unwrap();
         let mut execution = crate::simulate::execute(&replica.schedule, &costs).unwrap();
         spoil(&mut execution, &mut plan, &mut costs);
         let replica = plan.iterations[0].replicas[0].clone();
@@ -135,10 +145,10 @@ fn spoilt_run(
 #[test]
 fn a_run_against_the_definitions_is_refused() {
     assert_eq!(spoilt_run(apart(), |_, _, _| {}), None);
-    // Rank 2 is the first stage of the first backbone: its first forward cannot start at once.
+    // Rank 2 is stage 0 of backbone copy 0. Its initial forward depends on the encoder.
     let unfed = spoilt_run(apart(), |execution, _, _| execution.start[2][0] = Nanos::ZERO);
     assert!(matches!(unfed, Some(Violation::Unfed { part: 1, from: 0, start: 0, .. })), "{unfed:?}");
-    // The last gradient of the first backbone comes a second later than the encoder believes.
+    // The last gradient of backbone copy 0 finishes one second later than the encoder expects.
     let early =
         spoilt_run(apart(), |execution, _, _| *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000));
     assert!(matches!(early, Some(Violation::Unfed { .. })), "{early:?}");
@@ -153,7 +163,7 @@ fn a_run_against_the_definitions_is_refused() {
     assert!(matches!(light, Some(Violation::Memory { rank: 0, limit_mib: 1024, .. })), "{light:?}");
 }
 
-/// On one device an encoder's forward that is put into a backbone's time is found.
+/// An encoder forward that overlaps the backbone on the same device is detected.
 #[test]
 fn colocated_modules_never_run_at_the_same_time() {
     let modules = vec![layout(0..1, [1, 1, 2, 2], 0), layout(1..2, [1, 1, 2, 2], 0)];

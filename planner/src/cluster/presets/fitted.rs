@@ -1,23 +1,27 @@
-//! Fitted figures of measured devices: what `planscope calibrate` makes of published operator and collective timings.
+//! Fitted figures for measured devices: the output of `planscope calibrate` for published operator
+//! and collective timings.
 //!
-//! A100: products, residual additions and collectives of SXM machines (microsoft/vidur, VIA-Research/vTrain,
-//! PKU-DAIR/Hetu-Galvatron); gradients relative to forward products, groups and attention from an A100 PCIe
-//! (MooreThreads/SimuMax). H100: microsoft/vidur; attention stands between the
-//! published 35 and 75 % of FlashAttention-2 and 3, and what continuous operation leaves is assumed. B200:
-//! MooreThreads/SimuMax; its collectives are that project's own fits. The loss and permutations
-//! relative to plain streams: SimuMax's fits on both of its machines, H100 between. Norms and softmax of training are not
-//! measured: three quarters of a plain stream stands between inference norms (0.4, vidur) and the loss (0.9, SimuMax).
+//! - A100: products, residual additions and collectives from SXM machines (microsoft/vidur,
+//!   VIA-Research/vTrain, PKU-DAIR/Hetu-Galvatron). Gradients relative to forward products, grouped
+//!   products and attention from an A100 PCIe (MooreThreads/SimuMax).
+//! - H100: microsoft/vidur. Attention is between the published 35 % (FlashAttention-2) and 75 %
+//!   (FlashAttention-3). The sustained rate is assumed.
+//! - B200: MooreThreads/SimuMax, including its fits for collectives.
+//!
+//! Loss and permutation relative to plain streams: SimuMax's fits on both of its machines, with the
+//! H100 between them. Norms and softmax in training are not measured. The assumed three quarters of
+//! a plain stream is between inference norms (0.4, vidur) and the loss (0.9, SimuMax).
 
 use crate::cluster::curves::{H100_SUSTAINED, HOST_MICROBATCH_US, HOST_US, LATER_HOST_MICROBATCH_US, LATER_HOST_US};
 use crate::cluster::{AttentionCurve, Calibration, Curves, Link, LinkCurve, MatMulCurve, StreamingCurve};
 
-/// Largest share of the peak of matrix products.
+/// Maximum fraction of the peak for matrix products.
 pub(super) const A100_MATMUL: f64 = 0.8103;
-/// Largest share of the peak of fused attention.
+/// Maximum fraction of the peak for fused attention.
 pub(super) const A100_ATTENTION: f64 = 0.6461;
-/// Share of the memory bandwidth of streams.
+/// Fraction of the memory bandwidth for streams.
 pub(super) const A100_MEMORY: f64 = 0.8991;
-/// Launch overhead of a kernel, in µs.
+/// Launch overhead per kernel in µs.
 pub(super) const A100_LAUNCH_US: f64 = 2.422;
 
 pub(super) fn a100() -> Curves {
@@ -69,13 +73,13 @@ pub(super) const fn a100_nvlink() -> Link {
     Link { gb_per_s: 300.0, efficiency: 0.8135, latency_us: 5.0, curve: Some(curve) }
 }
 
-/// Largest share of the peak of matrix products.
+/// Maximum fraction of the peak for matrix products.
 pub(super) const H100_MATMUL: f64 = 0.8062;
-/// Largest share of the peak of fused attention.
+/// Maximum fraction of the peak for fused attention.
 pub(super) const H100_ATTENTION: f64 = 0.5;
-/// Share of the memory bandwidth of streams.
+/// Fraction of the memory bandwidth for streams.
 pub(super) const H100_MEMORY: f64 = 0.95;
-/// Launch overhead of a kernel, in µs.
+/// Launch overhead per kernel in µs.
 pub(super) const H100_LAUNCH_US: f64 = 6.353;
 
 pub(super) fn h100() -> Curves {
@@ -122,11 +126,11 @@ pub(super) const fn h100_nvlink() -> Link {
     Link { gb_per_s: 450.0, efficiency: 0.7967, latency_us: 5.0, curve: Some(curve) }
 }
 
-/// Largest share of the peak of matrix products.
+/// Maximum fraction of the peak for matrix products.
 pub(super) const B200_MATMUL: f64 = 0.573;
-/// Largest share of the peak of fused attention.
+/// Maximum fraction of the peak for fused attention.
 pub(super) const B200_ATTENTION: f64 = 0.5443;
-/// Launch overhead of a kernel, in µs.
+/// Launch overhead per kernel in µs.
 pub(super) const B200_LAUNCH_US: f64 = 7.809;
 
 pub(super) fn b200() -> Curves {

@@ -1,4 +1,5 @@
-//! Attention: projections, rotary positions, the core by one fused kernel or by separate ones, the context ring.
+//! Attention operators: projections, rotary embedding, the fused or unfused attention core, and the
+//! context-parallel exchange.
 
 use super::super::kernel::{Attention, Collective, Kernel, MatMul, Operation, Product, StreamingClass};
 use super::transformer::{column_backward, gather, reduce, row_backward};
@@ -6,21 +7,22 @@ use super::{Builder, Phase, Shape, Span, TensorId, product, stream};
 use crate::model::Mask;
 use crate::training::{AttentionKernel, ContextExchange};
 
-/// What the forward leaves for the backward.
+/// Forward tensors required in the backward.
 pub(super) struct AttentionParts {
     pub output: TensorId,
     qkv: TensorId,
     context: TensorId,
-    /// Softmax statistics, or scores with what dropout keeps of them.
+    /// Softmax statistics (fused), or scores and dropout masks (unfused).
     core: Vec<TensorId>,
 }
 
-/// Width of all query heads together.
+/// Total width of all query heads.
 fn queries(shape: &Shape<'_>) -> f64 {
     f64::from(shape.module.query_width())
 }
 
-/// How often keys and values stand in an all-to-all group that has more devices than there are heads of them.
+/// Returns the replication factor for key-value heads, r = max(1, c t / a_kv). An all-to-all group
+/// with more devices than key-value heads replicates them.
 fn repetition(shape: &Shape<'_>) -> f64 {
     match shape.training.context_exchange {
         ContextExchange::AllToAll => (shape.c * shape.t / f64::from(shape.module.kv_heads)).max(1.0),
@@ -28,7 +30,7 @@ fn repetition(shape: &Shape<'_>) -> f64 {
     }
 }
 
-/// Bytes of queries, keys and values as attention reads them.
+/// Query, key and value bytes per device at the attention core.
 fn attended_bytes(shape: &Shape<'_>) -> f64 {
     shape.w * shape.n * (attended(shape) / shape.t)
 }
@@ -42,7 +44,7 @@ fn projection(shape: &Shape<'_>) -> MatMul {
     product(shape.n, queries(shape) / shape.t, shape.h(), shape.format())
 }
 
-/// The fused kernel over what one device holds.
+/// Returns the fused attention kernel for one device.
 fn fused(shape: &Shape<'_>, backward: bool) -> Attention {
     let module = shape.module;
     let dim = f64::from(module.head_dim());
@@ -58,7 +60,7 @@ fn fused(shape: &Shape<'_>, backward: bool) -> Attention {
     }
 }
 
-/// Scores by separate kernels: every head of every sequence is a product of its own.
+/// Returns the unfused score product, batched by head and sequence.
 fn scores(shape: &Shape<'_>) -> MatMul {
     let heads = f64::from(shape.module.heads) / shape.t;
     let batch = heads * shape.n / shape.length.max(1.0);
@@ -66,18 +68,19 @@ fn scores(shape: &Shape<'_>) -> MatMul {
     MatMul { batch, m: shape.length, k: dim, n: shape.length, product: Product::Forward, format: shape.format() }
 }
 
-/// Scores times values (and every product of the backward but one has this shape or its transpose).
+/// Returns the product scores x values. All other backward products except one have this shape or
+/// its transpose.
 fn values(shape: &Shape<'_>) -> MatMul {
     let scores = scores(shape);
     MatMul { k: scores.n, n: scores.k, ..scores }
 }
 
-/// Elements of the stored score matrix.
+/// Number of stored attention scores.
 fn score_elements(shape: &Shape<'_>) -> f64 {
     f64::from(shape.module.heads) / shape.t * shape.squared
 }
 
-/// Keys and values go round the ring while attention works on what is there.
+/// Adds the ring exchange for keys and values. It overlaps the attention operator `beside`.
 fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, beside: u16) {
     if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::Ring {
         let keys_and_values = 2.0 * shape.w * shape.n * f64::from(shape.module.kv_width()) / shape.t;
@@ -88,7 +91,8 @@ fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, besid
     }
 }
 
-/// Tokens are traded for heads, or heads for tokens: `width` values of every token. Nothing runs beside it.
+/// Adds an all-to-all that exchanges a token split for a head split, or the inverse, with `width`
+/// values per token. No operator overlaps it.
 fn trade(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
     if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::AllToAll {
         let bytes = shape.w * shape.n * width / shape.t;
@@ -98,12 +102,12 @@ fn trade(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
     }
 }
 
-/// Width of queries, keys and values together, as they are traded and kept for the backward.
+/// Combined width of queries, keys and values, as exchanged and as stored for the backward.
 fn attended(shape: &Shape<'_>) -> f64 {
     queries(shape) + 2.0 * f64::from(shape.module.kv_width()) * repetition(shape)
 }
 
-/// From the normed input to the branch's output.
+/// Adds the operators from the normalized input to the branch output.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -> AttentionParts {
     let w = shape.w;
     gather(graph, shape, shape.n, Phase::Forward, None);
@@ -144,7 +148,8 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     };
     graph.core = false;
     trade(graph, shape, Phase::Forward, queries(shape));
-    // The output of the core is kept whatever is recomputed: the projection's weight gradient reads it.
+    // Recomputation never drops the core output, because the projection's weight gradient requires
+    // it.
     let context = keep(graph, context);
     let projection = projection(shape);
     graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
@@ -153,16 +158,17 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     AttentionParts { output, qkv, context, core }
 }
 
-/// Selective recomputation does not drop the core's output.
+/// Excludes the core output from selective recomputation.
 fn keep(graph: &mut Builder, context: TensorId) -> TensorId {
     let first_outside = graph.graph.operators.len() as u16;
     let tensor = &mut graph.graph.tensors[usize::from(context.0)];
-    // Made, for the memory scan, by the projection that follows: an operator outside the core.
+    // Register the next operator (the projection) as the producer. It is outside the core, so the
+    // tensor stays stored.
     tensor.made_by = Some(first_outside);
     context
 }
 
-/// Gradients from the branch's output to the normed input.
+/// Adds the gradient operators from the branch output to the normalized input.
 pub(super) fn backward(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -211,7 +217,7 @@ fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient:
     column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
 }
 
-/// Rotary positions turn queries and keys in place.
+/// Adds the rotary embedding, applied in place to queries and keys.
 fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
     if shape.module.learned_positions == 0 && shape.module.patch.is_none() && shape.module.audio.is_none() {
         let width = (queries(shape) + f64::from(shape.module.kv_width())) / shape.t;
@@ -220,7 +226,7 @@ fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
     }
 }
 
-/// What cross-attention leaves for its backward.
+/// Cross-attention tensors required in the backward.
 pub(super) struct CrossParts {
     stream: TensorId,
     query: TensorId,
@@ -245,7 +251,7 @@ fn query_product(shape: &Shape<'_>) -> MatMul {
     product(shape.n, shape.h(), queries(shape) / shape.t, shape.format())
 }
 
-/// Items attend to their text; a residual addition closes the branch.
+/// Adds cross-attention from items to their text, followed by a residual addition.
 pub(super) fn cross_forward(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -272,7 +278,7 @@ pub(super) fn cross_forward(
     (Some(CrossParts { stream: middle, query, keys_and_values, context }), sum)
 }
 
-/// Gradients through cross-attention.
+/// Adds the gradient operators for cross-attention.
 pub(super) fn cross_backward(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -315,9 +321,10 @@ mod tests {
         graph.operators.iter().filter(|own| of(own.name)).map(|own| collective(&own.kernel)).collect()
     }
 
-    /// Llama-3 8B: width 4,096, eight key-value heads of 128. 8,192 tokens over four ranks are 2,048; over TP 2, queries,
-    /// keys and values hold 2 bytes x 2,048 x (4,096 + 2 x 1,024) / 2 = 12.58 MB and the context 2 x 2,048 x 4,096 / 2 =
-    /// 8.39 MB. Forward trades the first and then the second, backward the second and then the first.
+    /// Llama-3 8B: hidden size 4,096 and eight key-value heads with size 128. With CP 4, a rank
+    /// holds 2,048 out of 8,192 tokens. For TP 2, queries, keys and values take 2 bytes x 2,048 x
+    /// (4,096 + 2 x 1,024) / 2 = 12.58 MB, and the context takes 2 x 2,048 x 4,096 / 2 = 8.39 MB.
+    /// The forward exchanges QKV, then the context. The backward exchanges the context, then QKV.
     #[test]
     fn an_all_to_all_trades_queries_keys_and_values_and_what_attention_makes() {
         let (qkv, context) = (12_582_912.0, 8_388_608.0);
@@ -326,8 +333,9 @@ mod tests {
         assert_eq!(exchanges(ContextExchange::AllToAll, 1), []);
     }
 
-    /// Over sixteen ranks (512 tokens each) and TP 2 the eight key-value heads stand four times: queries, keys and values are 2 x 512 x
-    /// (4,096 + 2 x 4 x 1,024) / 2 = 6.29 MB, the context 2 x 512 x 4,096 / 2 = 2.10 MB.
+    /// With sixteen ranks (512 tokens each) and TP 2, the eight key-value heads are replicated four
+    /// times. Queries, keys and values take 2 x 512 x (4,096 + 2 x 4 x 1,024) / 2 = 6.29 MB, the
+    /// context takes 2 x 512 x 4,096 / 2 = 2.10 MB.
     #[test]
     fn more_ranks_than_key_value_heads_repeat_them() {
         let (qkv, context) = (6_291_456.0, 2_097_152.0);
@@ -335,8 +343,8 @@ mod tests {
         assert_eq!(exchanges(ContextExchange::AllToAll, 16), expected);
     }
 
-    /// Qwen3 4B: 32 heads of 128 beside a width of 2,560, so queries are 4,096 wide: the qkv product has 4,096 + 2 x 1,024 columns, and the projection
-    /// 4,096 x 2,560.
+    /// Qwen3 4B has 32 heads with size 128 and a hidden size of 2,560. The query width is 4,096:
+    /// the qkv product has 4,096 + 2 x 1,024 columns, and the projection is 4,096 x 2,560.
     #[test]
     fn heads_may_be_wider_than_the_residual_stream() {
         let model = crate::model::presets::model("qwen3-vl-4b").unwrap();
@@ -352,7 +360,8 @@ mod tests {
         assert_eq!(product("projection").map(|of| of as u32), [1024, 4096, 2560]);
     }
 
-    /// Keys and values, 2 x 2 bytes x 2,048 x 1,024 / 2 = 4.19 MB, travel three hops forward.
+    /// Keys and values take 2 x 2 bytes x 2,048 x 1,024 / 2 = 4.19 MB and make three hops in the
+    /// forward.
     #[test]
     fn a_ring_hands_on_keys_and_values() {
         let found = exchanges(ContextExchange::Ring, 4);

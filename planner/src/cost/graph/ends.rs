@@ -1,9 +1,10 @@
-//! What stands before the first layer of a module and behind its last.
+//! Input and output blocks: operators before the first and after the last layer of a module.
 
 use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
 use super::{Builder, OperatorGraph, Phase, Shape, input_grad, product, stream, weight_grad};
 
-/// Token embedding, projection of patches of images or video, or convolutions over a spectrogram.
+/// Builds the input block: token embedding, patch projection for images or video, or convolutions
+/// over a spectrogram.
 pub fn input(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let (n, h, w) = (shape.n, shape.h(), shape.w);
@@ -33,7 +34,7 @@ pub fn input(shape: &Shape<'_>) -> OperatorGraph {
     }
     super::transformer::gather(&mut graph, shape, n, Phase::InputGrad, None);
     for (index, &product) in products.iter().enumerate().rev() {
-        // The second of two convolutions reads what the first made; the first reads the items themselves.
+        // Convolution 0 reads data and needs no input gradient.
         if index > 0 {
             graph.run("item projection", Phase::InputGrad, input_grad(product), &[]);
         }
@@ -58,7 +59,7 @@ fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
         return vec![product(n, f64::from(video.values_per_token), columns, shape.format())];
     }
     if let Some(audio) = shape.module.audio {
-        // Kernels of width three: the first over all frames, the second over every other.
+        // Kernel width three. Convolution 1 has stride two, so convolution 0 has 2 n frames.
         let frames = 2.0 * n;
         return vec![
             product(frames, 3.0 * f64::from(audio.mel_bins), columns, shape.format()),
@@ -68,8 +69,8 @@ fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
     Vec::new()
 }
 
-/// Final norm; with a vocabulary the output head and the loss, unless the module is headless; with a projection the
-/// merging of patches.
+/// Builds the output block: final norm, output head and loss for modules with a vocabulary and a
+/// head, patch merging for modules with a projection.
 pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let (n, h, w) = (shape.n, shape.h(), shape.w);
@@ -77,7 +78,8 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     graph.run("final norm", Phase::Forward, stream(StreamingClass::Norm, 2.0 * shape.stream()), &[x]);
     let v = f64::from(shape.module.predicted()) / shape.t;
     let normed = graph.makes("normed", shape.stream());
-    // Each product with its input. Those of DeepStack read inner layers, whose outputs are as large as the last one's.
+    // Pairs (product, input). DeepStack projectors use inner layer outputs, with the same size as
+    // the final output.
     let mut projected = Vec::new();
     for _ in 0..shape.module.projectors() {
         let mut input = normed;
@@ -92,7 +94,8 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     let logits = (v > 0.0).then(|| {
         super::transformer::gather(&mut graph, shape, n, Phase::Forward, None);
         graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.format())), &[normed]);
-        // Logits to fp32, their maximum, exponentials, sum and quotient: fifteen passes of two bytes.
+        // Conversion to fp32, maximum, exponentials, sum and quotient: 15 passes, two bytes per
+        // pass.
         graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, 30.0 * n * v), &[]);
         graph.tensor_collective(shape, "sum over vocabulary", Phase::Forward, Operation::AllReduce, 12.0 * n, None);
         graph.makes("logits", 4.0 * n * v)
@@ -119,7 +122,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     graph.graph
 }
 
-/// The products of a perceptron that merges patches and projects them to the backbone's width.
+/// Returns the products of the MLP that merges patches and projects them to the backbone width.
 fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
     let Some(width) = shape.module.patch.and_then(|patch| patch.projected_width) else { return Vec::new() };
     let merged = f64::from(shape.module.merged_patches());
@@ -152,7 +155,8 @@ mod tests {
         assert_eq!(names(true), ["final norm", "final norm"], "forward and backward");
     }
 
-    /// One projector has two products forward, twice as many backward; three of DeepStack as many each.
+    /// A projector has two forward and four backward products. DeepStack adds three such
+    /// projectors.
     #[test]
     fn deepstack_projects_as_often_as_it_has_mergers() {
         let count = |id: &str| {
@@ -164,7 +168,7 @@ mod tests {
         assert_eq!((count("qwen3-vl-2b-without-deepstack"), count("qwen3-vl-2b")), (6, 24));
     }
 
-    /// 16 s of video at 512 tokens a second, 64 numbers in each: a product of (8192 x 64)(64 x h/t).
+    /// 16 s at 512 tokens per second, 64 values per token: the product is (8192 x 64)(64 x h/t).
     #[test]
     fn video_enters_by_a_projection_of_its_latent() {
         let module = &model("dit-5b").unwrap().modules[0];

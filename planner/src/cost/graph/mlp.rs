@@ -1,26 +1,27 @@
-//! The MLP of a layer: dense, or a mixture of experts with its router and the exchange of tokens.
+//! MLP operators: a dense MLP, or a mixture of experts with router and token exchange.
 
 use super::super::kernel::{Collective, Kernel, MatMul, Operation, StreamingClass};
 use super::transformer::{column_backward, gather, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
 use crate::model::Moe;
 
-/// What the forward leaves for the backward.
+/// Forward tensors required in the backward.
 pub(super) struct MlpParts {
     pub output: TensorId,
-    /// Input of the first product: the normed stream, or tokens in the order of experts.
+    /// Input to the first product: the normalized stream, or tokens permuted to expert order.
     input: TensorId,
-    /// Input of the activation function, both halves of a gated one.
+    /// Input to the activation function; both halves for a gated MLP.
     before: TensorId,
     after: TensorId,
 }
 
-/// Rows, and how many products of that many rows run together.
+/// Returns (product count in the batch, rows per product).
 fn rows(shape: &Shape<'_>) -> (f64, f64) {
     match shape.module.moe {
         None => (1.0, shape.n),
         Some(moe) => {
-            // Every device of the expert-parallel group sends its tokens' copies; a balanced router deals them evenly.
+            // Expert-parallel devices send top-k copies per token. A balanced router distributes
+            // the copies evenly.
             let expert_parallel = f64::from(shape.training.expert_parallel.min(moe.experts));
             let local = f64::from(moe.experts) / expert_parallel;
             (local, routed(shape, moe) / local)
@@ -28,7 +29,7 @@ fn rows(shape: &Shape<'_>) -> (f64, f64) {
     }
 }
 
-/// Copies of tokens that a device computes: as many as it sends.
+/// Token copies that a device computes. With a balanced router, this equals the number sent.
 fn routed(shape: &Shape<'_>, moe: Moe) -> f64 {
     shape.n * f64::from(moe.top_k)
 }
@@ -52,7 +53,7 @@ fn router(shape: &Shape<'_>, moe: Moe) -> MatMul {
     product(shape.n / shape.split(), shape.h(), f64::from(moe.experts), shape.format())
 }
 
-/// Tokens travel to their experts' devices, or back.
+/// Adds the all-to-all that dispatches tokens to the experts or combines them again.
 fn exchange(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Phase) {
     let ranks = shape.training.expert_parallel;
     if ranks > 1 {
@@ -67,7 +68,7 @@ fn permute(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Ph
     graph.run(name, phase, stream(StreamingClass::Permute, bytes), reads);
 }
 
-/// From the normed stream to the branch's output.
+/// Adds the operators from the normalized stream to the branch output.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> MlpParts {
     let w = shape.w;
     let input = if let Some(moe) = shape.module.moe {
@@ -100,7 +101,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     MlpParts { output, input, before, after }
 }
 
-/// Gradients from the branch's output to the normed stream.
+/// Adds the gradient operators from the branch output to the normalized stream.
 pub(super) fn backward(
     graph: &mut Builder,
     shape: &Shape<'_>,

@@ -1,4 +1,4 @@
-//! A transformer layer: norm, attention, norm, MLP, with what tensor parallelism needs between them.
+//! Transformer layer: norm, attention, norm, MLP, and tensor-parallel collectives.
 
 use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
 use super::attention;
@@ -6,7 +6,7 @@ use super::mlp;
 use super::{Builder, OperatorGraph, Phase, Shape, TensorId, input_grad, product, stream, weight_grad};
 use crate::model::Bias;
 
-/// One layer, forward and backward.
+/// Builds the graph for one layer, forward and backward.
 pub fn layer(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let stream_bytes = shape.stream();
@@ -36,7 +36,8 @@ fn norm(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, x: TensorId)
     graph.makes(name, shape.stream())
 }
 
-/// Reads the gradient, the input and what was normed; the residual's gradient is added in passing.
+/// Adds the norm backward. It uses the gradient, the input and the normalized tensor, and also adds
+/// the residual gradient.
 fn norm_backward(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -49,7 +50,8 @@ fn norm_backward(
     graph.makes("gradient", shape.stream())
 }
 
-/// adaLN: scales, shifts and gates from the conditioning, and their application.
+/// Adds adaLN modulation: scales, shifts and gates computed from the conditioning, and their
+/// application.
 fn modulation(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> TensorId {
     if !shape.module.diffusion.is_some_and(|diffusion| diffusion.modulation) {
         return normed;
@@ -57,7 +59,7 @@ fn modulation(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> Tenso
     let h = shape.h();
     graph.run("modulation", Phase::Forward, Kernel::MatMul(modulation_product(shape)), &[]);
     graph.makes("modulation", 6.0 * shape.w * shape.items * h / shape.t);
-    // Shift and scale before attention and MLP, a gate behind each.
+    // Shift and scale before attention and MLP, a gate after them.
     graph.run("modulate", Phase::Forward, stream(StreamingClass::Elementwise, 8.0 * shape.stream()), &[normed]);
     graph.makes("modulated", shape.stream())
 }
@@ -78,7 +80,7 @@ fn modulation_backward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId,
     modulated
 }
 
-/// Dropout and residual addition in one kernel; the mask is a byte per element.
+/// Adds dropout and residual addition as one kernel. The mask uses a byte per element.
 fn residual(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -102,7 +104,7 @@ fn residual_backward(graph: &mut Builder, shape: &Shape<'_>, name: &'static str,
     graph.makes("gradient", shape.stream())
 }
 
-/// The gradient through a dropout, where there is one.
+/// Adds the dropout backward if the module has dropout.
 fn masked_backward(graph: &mut Builder, shape: &Shape<'_>, mask: Option<TensorId>, gradient: TensorId) -> TensorId {
     let Some(mask) = mask else { return gradient };
     let bytes = 2.0 * shape.stream() + shape.n * shape.h() / shape.split();
@@ -110,7 +112,8 @@ fn masked_backward(graph: &mut Builder, shape: &Shape<'_>, mask: Option<TensorId
     graph.makes("gradient", shape.stream())
 }
 
-/// Before a column-parallel product the sequence of `rows` (tokens, or their copies for experts) is gathered.
+/// Adds the sequence all-gather before a column-parallel product. `rows` is the number of tokens,
+/// or token copies for experts.
 pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
     if shape.training.sequence_parallel {
         let bytes = shape.w * rows * shape.h();
@@ -118,7 +121,8 @@ pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: P
     }
 }
 
-/// For the gradient of a column-parallel product's weights its input is gathered once more, beside the operator `beside`.
+/// Repeats the input all-gather for a column-parallel product's weight gradient. It overlaps
+/// `beside`.
 pub(super) fn gather_again(graph: &mut Builder, shape: &Shape<'_>, rows: f64, beside: Option<u16>) {
     let before = graph.graph.operators.len();
     gather(graph, shape, rows, Phase::InputGrad, beside);
@@ -127,15 +131,16 @@ pub(super) fn gather_again(graph: &mut Builder, shape: &Shape<'_>, rows: f64, be
     }
 }
 
-/// Behind a row-parallel product the partial sums are added up.
+/// Adds the reduction of the partial sums after a row-parallel product.
 pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
     let bytes = shape.w * rows * shape.h();
     let operation = if shape.training.sequence_parallel { Operation::ReduceScatter } else { Operation::AllReduce };
     graph.tensor_collective(shape, "reduce partial sums", phase, operation, bytes, beside);
 }
 
-/// Both gradients of a column-parallel product whose gathered input is `input`: the gather of the input runs beside
-/// the input gradient, the reduction of the input's gradient beside the weight gradient.
+/// Adds both gradients for a column-parallel product with the gathered input `input`. The input
+/// all-gather overlaps the input gradient. The reduction of the input gradient overlaps the weight
+/// gradient.
 pub(super) fn column_backward(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -154,7 +159,8 @@ pub(super) fn column_backward(
     result
 }
 
-/// Both gradients of a row-parallel product; the gradient arrives scattered and is gathered first.
+/// Adds both gradients for a row-parallel product. The output gradient is scattered and is gathered
+/// first.
 pub(super) fn row_backward(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -170,7 +176,8 @@ pub(super) fn row_backward(
     result
 }
 
-/// The weight gradient, its accumulation where that is a kernel of its own, and the gradient of the bias.
+/// Adds the weight gradient, a separate accumulation kernel if gradients are not fused, and the
+/// bias gradient.
 fn weight_gradient(
     graph: &mut Builder,
     shape: &Shape<'_>,
@@ -180,7 +187,7 @@ fn weight_gradient(
 ) -> u16 {
     let at = graph.run(name, Phase::WeightGrad, weight_grad(forward), reads);
     if !shape.training.fused_weight_gradients {
-        // Reads the fresh gradient and the sum, writes the sum.
+        // Read new gradient and sum, write sum.
         let bytes = (shape.w + 2.0 * shape.training.gradients.bytes()) * forward.batch * forward.k * forward.n;
         graph.run("accumulate gradient", Phase::WeightGrad, stream(StreamingClass::Elementwise, bytes), &[]);
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::cluster::presets::cluster;
 use crate::model::presets::model;
 
-/// What a layer, and what stands before the first one, of Llama-3 8B cost on eight H100s.
+/// Returns the costs of a Llama-3 8B layer and input block on eight H100s.
 fn on_eight(overlapped: bool, gradients: Gradients) -> (LayerCost, LayerCost) {
     let training = Training { overlapped_backward: overlapped, sequence_parallel: true, ..Training::default() };
     let (model, cluster) = (model("llama-3-8b").unwrap(), cluster("h100").unwrap());
@@ -11,7 +11,8 @@ fn on_eight(overlapped: bool, gradients: Gradients) -> (LayerCost, LayerCost) {
     (layers.layer(load), layers.input(load))
 }
 
-/// Reductions hide behind gradients of weights, for which inputs are gathered once more. Where a module is frozen there are none.
+/// Reductions overlap weight gradients, which require a second input all-gather. A frozen module
+/// has no weight gradients.
 #[test]
 fn a_frozen_layer_hides_nothing_behind_what_does_not_run() {
     let (hidden, _) = on_eight(true, Gradients::Inputs);
@@ -19,11 +20,12 @@ fn a_frozen_layer_hides_nothing_behind_what_does_not_run() {
     assert_eq!(hidden.exposed_backward, open.exposed_backward);
     let (trained, _) = on_eight(true, Gradients::All);
     assert!(trained.exposed_backward < hidden.exposed_backward);
-    // Four collectives of the forward and six of the backward; two of the six are for weights.
+    // Four forward collectives and six backward collectives. Two from the six serve weight
+    // gradients.
     assert!(hidden.communication.secs() < 0.85 * trained.communication.secs(), "{hidden:?} {trained:?}");
 }
 
-/// The sequence is gathered for the gradient of the embedding, which waits for it.
+/// The embedding gradient waits for a sequence all-gather.
 #[test]
 fn gathering_for_the_embedding_is_communication() {
     let (_, input) = on_eight(true, Gradients::All);

@@ -1,47 +1,49 @@
-//! Parts of a microbatch in one module: what sub-microbatches of a modality are made of.
+//! Instances of a module in a microbatch, from which sub-microbatches are formed.
 
 use std::ops::Range;
 
 use super::{ModuleLoad, common_length};
 use crate::model::{Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
-use crate::workload::shaped::{ItemLengths, ItemSize};
+use crate::workload::preprocessed::{ItemLengths, ItemSize};
 use crate::workload::{MicrobatchContents, Packing, Sequence};
 
-/// The items of a sequence that a module reads and whose lengths the data say.
+/// Selects the item lengths in a sequence for a module, if the dataset contains them.
 pub(super) type LengthsOf = fn(&Sequence) -> &ItemLengths;
 
-/// What a module counts its work in.
+/// Type of an instance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Unit {
-    /// Sequences, padded to a common length where there is one.
+    /// Sequences, padded to a common length unless packed.
     Sequence { length: Option<f64> },
-    /// Images of this many patches.
+    /// Images with `length` patches.
     Image { length: f64 },
-    /// Clips of sound of this many frames.
+    /// Audio clips with `length` frames.
     Sound { length: f64 },
-    /// Clips of video, each of its own length.
+    /// Video clips with individual lengths.
     Video,
 }
 
-/// The instances of one module in one microbatch: images of a vision encoder, clips of sound of an audio encoder, clips
-/// of video of a generator, sequences of a backbone. Consecutive instances can be run together as a sub-microbatch.
+/// Instances of a module in a microbatch: images (vision encoder), audio clips (audio encoder),
+/// video clips (video generator) or sequences (backbone). Consecutive instances can run together as
+/// a sub-microbatch.
 ///
-/// Instances are numbered in the order of the samples. The loads of consecutive ranges add up to the load of the
-/// microbatch ([`super::MicrobatchLoad::of`]): a sequence that is padded is padded to the longest of the microbatch in
-/// every part of it.
+/// Instances are numbered in sample order. The loads of consecutive ranges add up to the load of
+/// the microbatch ([`super::MicrobatchLoad::of`]). Padded sequences use the maximum length in the
+/// microbatch, in all sub-microbatches.
 #[derive(Debug, Clone)]
 pub struct Instances<'a> {
     contents: &'a MicrobatchContents,
     unit: Unit,
-    /// Instances before every carrier (a member; for sequences, a sequence), and all of them at the end.
+    /// Prefix sums of the instance counts per carrier. A carrier is a sequence for the backbone,
+    /// otherwise a sample.
     before: Vec<u32>,
-    /// Where the data say how long items are, of every carrier; and how long the others are.
+    /// Item length accessor and the model's item size, if the dataset contains item lengths.
     lengths: Option<(LengthsOf, ItemSize)>,
 }
 
 impl<'a> Instances<'a> {
-    /// Of a module in a microbatch.
+    /// Enumerates the instances of a module in a microbatch.
     pub fn of(contents: &'a MicrobatchContents, module: &Module, packing: Packing) -> Self {
         let length = f64::from(module.tokens_per_item());
         let unit = match (module.role, module.video) {
@@ -72,19 +74,19 @@ impl<'a> Instances<'a> {
         Self { contents, unit, before, lengths }
     }
 
-    /// How many there are, N.
+    /// Number of instances, N.
     pub fn count(&self) -> u32 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Ranges of at most `size` instances, as equal as can be: ⌈N / size⌉ of them, whose sizes differ by one at most.
+    /// Splits the instances into ⌈N / size⌉ ranges. The range sizes differ by at most one.
     pub fn parts(&self, size: u32) -> impl Iterator<Item = Range<u32>> + use<> {
         let count = u64::from(self.count());
         let parts = count.div_ceil(u64::from(size.max(1)));
         (0..parts).map(move |part| (count * part / parts) as u32..(count * (part + 1) / parts) as u32)
     }
 
-    /// What a range of instances asks of the module.
+    /// Returns the load for a range of instances.
     pub fn load(&self, range: Range<u32>) -> ModuleLoad {
         match self.unit {
             Unit::Image { length } | Unit::Sound { length } => match self.lengths {
@@ -101,7 +103,8 @@ impl<'a> Instances<'a> {
         }
     }
 
-    /// Of items that differ from sample to sample; those of one sample count as equally long.
+    /// Computes the load for items with individual lengths. Items in the same sample have equal
+    /// lengths.
     fn load_by_carrier(&self, range: &Range<u32>, of: LengthsOf, own: ItemSize) -> ModuleLoad {
         let carriers = self.carriers(range);
         let part = |carrier: usize| {
@@ -112,8 +115,8 @@ impl<'a> Instances<'a> {
         ModuleLoad::sum(carriers.map(part))
     }
 
-    /// The parts of samples in a range of instances: index in [`MicrobatchContents::members`], start and end in
-    /// millionths of the sample's instances.
+    /// Returns the sample fractions in a range of instances: index into
+    /// [`MicrobatchContents::members`], start and end in millionths of the sample's instances.
     pub fn sample_parts(&self, range: Range<u32>) -> Vec<(usize, u32, u32)> {
         let millionths = |instances: u32, of: u32| (u64::from(instances) * 1_000_000 / u64::from(of.max(1))) as u32;
         let part = |carrier: usize| {
@@ -127,8 +130,9 @@ impl<'a> Instances<'a> {
         }
     }
 
-    /// The samples that a range of instances belongs to, as indices of [`MicrobatchContents::members`]. Neighbouring
-    /// ranges share a sample whose images (or clips) they divide.
+    /// Returns the samples in a range of instances, as indices into
+    /// [`MicrobatchContents::members`]. Adjacent ranges can share a sample with several images or
+    /// clips.
     pub fn members(&self, range: Range<u32>) -> Range<usize> {
         let carriers = self.carriers(&range);
         match self.unit {
@@ -137,7 +141,7 @@ impl<'a> Instances<'a> {
         }
     }
 
-    /// What a range of instances holds, for people: the samples it belongs to and what the module itself reads of them.
+    /// Summarizes a range of instances for display: the number of samples and the module's input.
     pub fn shape(&self, range: Range<u32>) -> MicrobatchShape {
         let (load, count) = (self.load(range.clone()), length_of(&range));
         let members = &self.contents.members()[self.members(range)];
@@ -150,7 +154,7 @@ impl<'a> Instances<'a> {
         }
     }
 
-    /// The carriers from that of the first to that of the last instance of a range.
+    /// Returns the carriers that contain the instances in `range`.
     fn carriers(&self, range: &Range<u32>) -> Range<usize> {
         let carrier = |instance: u32| self.before.partition_point(|&before| before <= instance) - 1;
         if range.is_empty() {
@@ -162,7 +166,7 @@ impl<'a> Instances<'a> {
 }
 
 impl Unit {
-    /// Instances in a member or sequence.
+    /// Number of instances in a carrier.
     const fn carried_by(self, carrier: &Sequence) -> u32 {
         match self {
             Self::Sequence { .. } => 1,

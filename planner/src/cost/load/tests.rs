@@ -22,7 +22,8 @@ fn every_module_is_loaded_by_what_it_reads() {
     let omni = model("omni-7b").unwrap();
     let batch = packed(&[sample(100, 2, 1, 0), sample(50, 0, 3, 0)], &omni, Packing::Packed);
     let load = MicrobatchLoad::of(&batch.sequences, &omni, Packing::Packed);
-    // 2 images of 1,024 patches, 4 clips of 1,500 frames, 100 + 2 x 256 + 750 and 50 + 3 x 750 tokens.
+    // 2 images with 1,024 patches, 4 clips with 1,500 frames, 100 + 2 x 256 + 750 and 50 + 3 x 750
+    // tokens.
     let (first, second) = (1362.0_f64, 2300.0_f64);
     for (module, tokens, squared, items) in [
         (0, 2048.0, 2.0 * 1024.0 * 1024.0, 2.0),
@@ -33,12 +34,13 @@ fn every_module_is_loaded_by_what_it_reads() {
     }
     let shape = MicrobatchShape { samples: 2, tokens: 3662, images: 2, audio_clips: 4, video_ms: 0 };
     assert_eq!(load.shape, shape);
-    // Images pass the audio encoder by; the backbone gets both.
+    // The audio encoder receives no image tokens. The backbone receives image and audio tokens.
     let entering = |module| load.entering(&omni, module).to_bits();
     assert_eq!([entering(1), entering(2)], [512.0, 512.0 + 3000.0].map(f64::to_bits));
 }
 
-/// 2.5 s and 16 s at 512 tokens a second: 1,280 and 8,192 tokens; captions of 30 and 70 tokens.
+/// 2.5 s and 16 s at 512 tokens per second: 1,280 and 8,192 tokens, with captions of 30 and 70
+/// tokens.
 #[test]
 fn a_generator_is_loaded_by_its_video_and_gets_the_text() {
     let t2v = model("t2v-s").unwrap();
@@ -49,7 +51,7 @@ fn a_generator_is_loaded_by_its_video_and_gets_the_text() {
     assert_eq!(load.modules[1], ModuleLoad { items: 2.0, ..video });
     assert_eq!(load.shape.video_ms, 18_500);
     assert!((load.entering(&t2v, 1) - 100.0).abs() < 1e-9);
-    // The text encoder has no head: 2 n h V less, three times.
+    // The text encoder has no head, so 3 x 2 n h V operations are not counted.
     let with_head = {
         let mut model = t2v.clone();
         model.modules[0].headless = false;
@@ -89,7 +91,7 @@ fn nothing_to_read_is_no_instance() {
     assert_eq!((images.load(0..0), images.members(0..0).len()), (ModuleLoad::default(), 0));
 }
 
-/// What a sample holds for a module that reads or makes items.
+/// Number of items in a sample for a module.
 fn held(sample: &Sequence, module: &Module) -> u32 {
     match module.role {
         ModuleRole::AudioEncoder => sample.audio_clips,
@@ -99,9 +101,8 @@ fn held(sample: &Sequence, module: &Module) -> u32 {
 }
 
 proptest! {
-    /// Whatever the model, the packing and the size of the parts: their loads add up to the load of the microbatch, and
-    /// every
-    /// instance is of the sample that holds it.
+    /// For all models, packing rules and sub-microbatch sizes, the loads add up to the microbatch
+    /// load, and an instance belongs to exactly one sample.
     #[test]
     fn parts_add_up_to_the_microbatch(
         samples in prop::collection::vec((1_u32..4000, 0_u32..9, 0_u32..4, 0_u32..20_000), 1..40),

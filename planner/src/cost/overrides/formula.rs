@@ -1,8 +1,8 @@
-//! Formulas for times: numbers, variables, `+ - * / ^`, parentheses, and a few functions.
+//! Time formulas: numbers, variables, `+ - * / ^`, parentheses and some functions.
 //!
-//! A formula is read once into steps of a stack machine, which are then run for every operator and load. The same
-//! formula gives the same bits everywhere: powers are products, and the one function of the mathematics library is
-//! libm's.
+//! A formula is parsed once into stack machine steps, which run for every operator and load.
+//! Results are bit-identical on all platforms: powers are computed as products, and the only math
+//! library function is from libm.
 
 mod error;
 mod parser;
@@ -12,31 +12,31 @@ pub use error::FormulaError;
 
 use super::variables::{Variable, Variables};
 
-/// Characters of a formula.
+/// Maximum formula length in characters.
 const LONGEST: usize = 512;
 
-/// A formula that could be read.
+/// A parsed formula.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Formula(Vec<Step>);
 
-/// What happens to the stack.
+/// A stack machine step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
-    /// A number comes on top.
+    /// Pushes a number.
     Number(f64),
-    /// The value of a variable comes on top.
+    /// Pushes the value of a variable.
     Variable(Variable),
-    /// The top becomes a function of itself.
+    /// Replaces the top with a function value.
     Unary(Unary),
-    /// The two on top become one.
+    /// Replaces the top two values with a function value.
     Binary(Binary),
 }
 
-/// A function of one number.
+/// A function with one argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unary {
     Negate,
-    /// A power with a whole exponent.
+    /// Power with an integer exponent.
     Power(i32),
     Ceil,
     Floor,
@@ -44,7 +44,7 @@ enum Unary {
     Log2,
 }
 
-/// A function of two numbers.
+/// A function with two arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Binary {
     Add,
@@ -72,7 +72,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// What is not a number stays so in minimum and maximum too, so that it is noticed.
+    /// Propagates NaN in minimum and maximum, so that callers detect it.
     fn apply(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Add => a + b,
@@ -87,12 +87,12 @@ impl Binary {
 }
 
 impl Formula {
-    /// Reads a formula.
+    /// Parses a formula.
     pub fn parse(text: &str) -> Result<Self, FormulaError> {
         parser::parse(text).map(Self)
     }
 
-    /// Its value; what has none (a division by zero, say) is not finite.
+    /// Evaluates the formula. Undefined results, for example a division by zero, are not finite.
     pub fn evaluate(&self, variables: &Variables) -> f64 {
         let mut stack: Vec<f64> = Vec::with_capacity(16);
         for &step in &self.0 {
@@ -105,7 +105,7 @@ impl Formula {
                     a.zip(b).map(|(a, b)| function.apply(a, b))
                 }
             };
-            // The parser leaves no step without its numbers.
+            // The parser guarantees operands for all steps.
             stack.push(value.unwrap_or(f64::NAN));
         }
         stack.pop().unwrap_or(f64::NAN)
@@ -124,7 +124,7 @@ mod tests {
     use crate::training::Training;
     use crate::units::Seconds;
 
-    /// GPT-3 175B (h = 12288, a = 96, f = 49152), t = 8, two sequences of 2048 tokens.
+    /// GPT-3 175B (h = 12288, a = 96, f = 49152), t = 8, two sequences with 2048 tokens.
     fn value(text: &str) -> f64 {
         let module = &model("gpt-3-175b").unwrap().modules[0];
         let (tokens, squared) = (4096.0, 2.0 * 2048.0 * 2048.0);
@@ -178,7 +178,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any text is read or refused with a place inside it; what is read has a value.
+        /// Any text is parsed, or rejected with a position inside the text. A parsed formula
+        /// evaluates without a panic.
         #[test]
         fn no_text_is_too_much(text in r"([-+*/^(),. 0-9eé]|tokens|min|log2|sqrt|squared){0,200}") {
             match Formula::parse(&text) {
@@ -189,7 +190,8 @@ mod tests {
             }
         }
 
-        /// Sums of products, written with as many parentheses as there can be and with as few, are the same.
+        /// Sums of products are equal with all possible parentheses and with none that are
+        /// redundant.
         #[test]
         fn products_bind_closer_than_sums(a in 0_u32..99, b in 0_u32..99, c in 0_u32..99, d in 0_u32..99) {
             let [few, many] = [format!("{a}+{b}*{c}-{d}"), format!("(({a}+({b}*{c}))-{d})")].map(|text| value(&text));

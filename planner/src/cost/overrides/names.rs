@@ -1,4 +1,4 @@
-//! The operators that there are to override.
+//! Operator names for overrides.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::model::presets::models;
 use crate::model::{Bias, Diffusion, Module, Moe};
 use crate::training::{AttentionKernel, Training};
 
-/// Names of all operators that some module has under some settings, and of the whole layer.
+/// Names of all operators in any module under any settings, and the name for the full layer.
 ///
-/// They are read off the operator graphs of the presets' modules, as they are and with everything that a module may
-/// have, under settings that leave no operator out: several devices in every group, both ways of attention,
-/// gradients accumulated by a kernel of their own.
+/// The names come from operator graphs of the preset modules, both unchanged and with all optional
+/// features. The settings include every operator: groups with several devices, both attention
+/// kernels, and a separate gradient accumulation kernel.
 pub fn operator_names() -> BTreeSet<&'static str> {
     let mut names = BTreeSet::from([LAYER]);
     let load = ModuleLoad::unpadded(1024.0, 1_048_576.0);
@@ -37,7 +37,8 @@ pub fn operator_names() -> BTreeSet<&'static str> {
     names
 }
 
-/// A module with experts, modulation, cross-attention, dropout, biases, and a projection where it has patches.
+/// Adds experts, modulation, cross-attention, dropout, biases, and a projection for modules with
+/// patches.
 fn furnished(module: &Module) -> Module {
     let mut module = module.clone();
     module.moe = Some(Moe { experts: 8, top_k: 2 });
@@ -54,7 +55,7 @@ fn furnished(module: &Module) -> Module {
 mod tests {
     use super::*;
 
-    /// Users write these names into scenarios: to rename one makes stored scenarios wrong.
+    /// Scenario files contain these names. Renaming an operator breaks stored scenarios.
     #[test]
     fn names_of_operators_stay() {
         let names = operator_names().into_iter().collect::<Vec<_>>().join("\n");

@@ -1,58 +1,58 @@
-//! How an override gives its time.
+//! Parsed time definitions of overrides.
 
 use super::{
     CostOverride, Formula, FormulaError, OverridePhase, SequenceTimes, TableError, TimeTable, TimingsError, Variable,
     Variables,
 };
 
-/// Smallest factor of a scale.
+/// Minimum scale factor.
 pub(crate) const LEAST_SCALE: f64 = 0.01;
-/// Largest factor of a scale.
+/// Maximum scale factor.
 pub(crate) const MOST_SCALE: f64 = 100.0;
-/// Longest time that an override gives, eleven days: beyond it sums of times lose their meaning.
+/// Maximum time for an override (11 days). Sums of longer times lose precision.
 const LONGEST_US: f64 = 1e12;
 
-/// A time, in one of the ways of giving it.
+/// A time definition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Price {
-    /// A factor on what the model predicts.
+    /// Factor on the predicted time.
     Scale(f64),
-    /// A formula.
+    /// Formula in microseconds.
     Formula(Formula),
-    /// Points.
+    /// Points over tokens.
     Table(TimeTable),
-    /// Timings of sequences.
+    /// Fit to sequence timings.
     Timings(SequenceTimes),
 }
 
-/// Why an override gives no time.
+/// Invalid override.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PriceError {
-    /// None of the ways, or more than one.
+    /// None or several definitions are set.
     #[error("exactly one of scale, formula_us, table_us and timings_us is needed")]
     NotOne,
-    /// A wrong factor.
+    /// The factor is out of range.
     #[error("{0} is out of range: {LEAST_SCALE} to {MOST_SCALE}")]
     Scale(f64),
-    /// A wrong formula.
+    /// Invalid formula.
     #[error(transparent)]
     Formula(#[from] FormulaError),
-    /// A wrong table.
+    /// Invalid table.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// Wrong timings.
+    /// Invalid timings.
     #[error(transparent)]
     Timings(#[from] TimingsError),
-    /// Timings of a single operator.
+    /// Sequence timings for a single operator.
     #[error("timings of sequences are of whole layers: the operator must be \"layer\"")]
     TimedOperator,
-    /// A part of the backward of a whole layer.
+    /// A layer override for only one of the two gradients.
     #[error("a whole layer has forward and backward; its two gradients keep their shares")]
     LayerPhase,
 }
 
 impl PriceError {
-    /// The wrong field, as the end of a JSON pointer.
+    /// Returns the invalid field as a JSON pointer suffix.
     pub fn field(&self) -> String {
         match self {
             Self::NotOne => String::new(),
@@ -71,7 +71,7 @@ impl PriceError {
 }
 
 impl Price {
-    /// What an override gives.
+    /// Parses the time definition of an override.
     pub fn of(given: &CostOverride) -> Result<Self, PriceError> {
         if given.is_layer() && matches!(given.phase, Some(OverridePhase::InputGrad | OverridePhase::WeightGrad)) {
             return Err(PriceError::LayerPhase);
@@ -87,13 +87,13 @@ impl Price {
         }
     }
 
-    /// Microseconds at some variables; `None` where that is no time.
+    /// Returns the time in microseconds, or `None` if the result is not finite or is negative.
     pub fn micros(&self, variables: &Variables) -> Option<f64> {
         let micros = self.value(variables);
         (micros.is_finite() && micros >= 0.0).then(|| micros.min(LONGEST_US))
     }
 
-    /// What comes out at some variables, a time or not.
+    /// Returns the raw result in microseconds, which can be an invalid time.
     pub fn value(&self, variables: &Variables) -> f64 {
         match self {
             Self::Scale(factor) => factor * variables.get(Variable::PredictedUs),

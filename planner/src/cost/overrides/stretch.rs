@@ -1,15 +1,15 @@
-//! By how much overrides of the whole layer stretch its forward and its backward.
+//! Scale factors from layer overrides for forward and backward.
 
-use super::{Entry, Overrides, Price, Priced, Variable, Variables};
+use super::{Entry, Overrides, Price, Priced, Variable, Variables, covers};
 use crate::cost::graph::{Operator, OperatorGraph, Phase, Shape};
 use crate::units::Seconds;
 
-/// Factors on the times of operators.
+/// Factors on operator times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::cost) struct Stretch {
-    /// On what the device takes.
+    /// Factor on device time.
     pub device: f64,
-    /// On what the host takes.
+    /// Factor on host time.
     pub host: f64,
 }
 
@@ -17,7 +17,7 @@ impl Stretch {
     const NONE: Self = Self { device: 1.0, host: 1.0 };
 }
 
-/// The stretch of forward and backward.
+/// Factors for forward and backward.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::cost) struct Stretches {
     forward: Stretch,
@@ -25,10 +25,10 @@ pub(in crate::cost) struct Stretches {
 }
 
 impl Stretches {
-    /// Nothing is stretched: what stands before the first layer and behind the last.
+    /// No scaling, for input and output blocks.
     pub(in crate::cost) const NONE: Self = Self { forward: Stretch::NONE, backward: Stretch::NONE };
 
-    /// Of the operators of a phase.
+    /// Returns the factors for a phase.
     pub(in crate::cost) const fn of(&self, phase: Phase) -> Stretch {
         match phase {
             Phase::Forward => self.forward,
@@ -38,7 +38,8 @@ impl Stretches {
 }
 
 impl Overrides<'_> {
-    /// For a layer whose operators take `times`, each started by the host in `host`.
+    /// Computes the factors for a layer from the operator times `times` and the host launch time
+    /// `host` per operator.
     pub(in crate::cost) fn stretches(
         &self,
         shape: &Shape<'_>,
@@ -47,13 +48,13 @@ impl Overrides<'_> {
         host: Seconds,
     ) -> Stretches {
         let mut stretches = Stretches::NONE;
-        // Operators that belong to something, with their times.
+        // Operators that match a phase filter, with times.
         let all = |belongs: &dyn Fn(Phase) -> bool| -> Vec<(Operator, Seconds)> {
             let operators = graph.operators.iter().enumerate().filter(|(_, operator)| belongs(operator.phase));
             operators.map(|(index, operator)| (*operator, times(index))).collect()
         };
         for Entry { given, price } in self.entries.iter().filter(|entry| entry.given.is_layer()) {
-            let layer = Priced::sum(all(&|phase| given.covers(phase)).into_iter());
+            let layer = Priced::sum(all(&|phase| covers(given, phase)).into_iter());
             let Some(device) = factor(price, &Variables::new(shape, layer)) else { continue };
             let stretch = |operators: Vec<(Operator, Seconds)>| {
                 let host = host * operators.len() as f64;
@@ -61,10 +62,10 @@ impl Overrides<'_> {
                 let within = if host > total { total.secs() / host.secs() } else { 1.0 };
                 Stretch { device, host: if matches!(price, Price::Scale(_)) { device } else { within } }
             };
-            if given.covers(Phase::Forward) {
+            if covers(given, Phase::Forward) {
                 stretches.forward = stretch(all(&|phase| phase == Phase::Forward));
             }
-            if given.covers(Phase::InputGrad) {
+            if covers(given, Phase::InputGrad) {
                 stretches.backward = stretch(all(&|phase| phase != Phase::Forward));
             }
         }
@@ -72,7 +73,7 @@ impl Overrides<'_> {
     }
 }
 
-/// What is given over what is predicted.
+/// Returns given time / predicted time.
 fn factor(price: &Price, variables: &Variables) -> Option<f64> {
     let predicted = variables.get(Variable::PredictedUs);
     match *price {

@@ -1,29 +1,29 @@
 //! Times as points over tokens.
 
-/// Points of one table.
+/// Maximum number of points.
 const MOST_POINTS: usize = 1024;
 
-/// A time over tokens, in straight lines between points; beyond the ends the first and the last line go on, never
-/// below zero.
+/// A piecewise linear time over tokens. Outside the points, the first and last segments are
+/// extrapolated, with a lower limit of zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeTable(Vec<[f64; 2]>);
 
-/// Points that are no table, with the place of the wrong one.
+/// Invalid table, with the index of the invalid point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// A line needs two points, and a table has an end.
+    /// Fewer than two points, or more than the limit.
     #[error("{0} points: 2 to {MOST_POINTS} are needed")]
     Count(usize),
-    /// Not a finite number of zero or more.
+    /// Not a finite non-negative number.
     #[error("tokens and microseconds are numbers of zero or more")]
     Value(usize),
-    /// Not above the tokens of the point before.
+    /// The tokens are not greater than in the previous point.
     #[error("tokens must rise from point to point")]
     Order(usize),
 }
 
 impl TableError {
-    /// The wrong point, where one is.
+    /// Returns the index of the invalid point, if any.
     pub const fn point(self) -> Option<usize> {
         match self {
             Self::Count(_) => None,
@@ -33,7 +33,7 @@ impl TableError {
 }
 
 impl TimeTable {
-    /// Of points of tokens and microseconds.
+    /// Creates a table from points (tokens, microseconds).
     pub fn new(points: &[[f64; 2]]) -> Result<Self, TableError> {
         if points.len() < 2 || points.len() > MOST_POINTS {
             return Err(TableError::Count(points.len()));
@@ -48,7 +48,8 @@ impl TimeTable {
         Ok(Self(points.to_vec()))
     }
 
-    /// Microseconds for `tokens`: t1 + (t2 - t1) (n - n1) / (n2 - n1) between the points around n.
+    /// Returns microseconds for `tokens`: t1 + (t2 - t1) (n - n1) / (n2 - n1) between the two
+    /// adjacent points.
     pub fn micros(&self, tokens: f64) -> f64 {
         let points = &self.0;
         let above = points.partition_point(|point| point[0] < tokens).clamp(1, points.len() - 1);
@@ -70,11 +71,11 @@ mod tests {
             (200.0, 30.0),
             (300.0, 25.0),
             (400.0, 20.0),
-            // The last line falls by 10 in 200.
+            // The last segment has slope -10 / 200.
             (600.0, 10.0),
             (800.0, 0.0),
             (1000.0, 0.0),
-            // The first rises by 20 in 100.
+            // The first segment has slope 20 / 100.
             (75.0, 5.0),
             (0.0, 0.0),
         ] {

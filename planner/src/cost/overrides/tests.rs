@@ -1,4 +1,4 @@
-//! What overrides change in the layers of GPT-3 175B on eight A100s, and what they leave alone.
+//! Effects of overrides on GPT-3 175B layers on eight A100s.
 
 use super::{AtDegrees, CostOverride, OverridePhase, measured_to_predicted, timed_layers};
 use crate::cluster::Cluster;
@@ -12,7 +12,7 @@ use crate::units::Seconds;
 const TOKENS: f64 = 2048.0;
 const TENSOR: u32 = 8;
 
-/// An override of `operator`, to be completed.
+/// Creates an override without a time definition for `operator`.
 fn of(operator: &str) -> CostOverride {
     let operator = operator.to_owned();
     CostOverride { operator, ..CostOverride::default() }
@@ -26,13 +26,12 @@ fn scale(operator: &str, phase: Option<OverridePhase>, factor: f64) -> CostOverr
     CostOverride { phase, scale: Some(factor), ..of(operator) }
 }
 
-/// Unfused attention and everything recomputed where asked, nothing hidden.
+/// Unfused attention, optional recomputation, no overlap.
 fn training(recompute: Recompute, overrides: Vec<CostOverride>) -> Training {
     let attention = if recompute == Recompute::Selective { AttentionKernel::Unfused } else { AttentionKernel::Flash };
     Training { recompute, attention, overlapped_backward: false, overrides, ..Training::default() }
 }
 
-/// A layer's module and where it runs.
 struct Setting {
     module: Module,
     cluster: Cluster,
@@ -48,15 +47,15 @@ impl Setting {
     }
 }
 
-/// One sequence.
+/// A single sequence.
 const LOAD: ModuleLoad = ModuleLoad::unpadded(TOKENS, TOKENS * TOKENS);
 
-/// One layer under a way of recomputing and overrides.
+/// Returns the layer cost with the given recomputation and overrides.
 fn layer(recompute: Recompute, overrides: Vec<CostOverride>) -> LayerCost {
     Setting::gpt().under(&training(recompute, overrides)).layer(LOAD)
 }
 
-/// Predicted times of the layer's operators of that name, in running order, in microseconds.
+/// Predicted times for the layer's operators with this name, in execution order, in microseconds.
 fn predicted(name: &str) -> Vec<f64> {
     let all = Setting::gpt().under(&training(Recompute::None, vec![])).predictions(LOAD).layer;
     all.iter().filter(|(operator, _)| operator.name == name).map(|(_, time)| time.secs() * 1e6).collect()
@@ -74,7 +73,7 @@ const BACKWARD: Option<OverridePhase> = Some(OverridePhase::Backward);
 #[test]
 fn an_operator_takes_what_is_given_in_every_phase_or_in_one() {
     let plain = layer(Recompute::None, vec![]);
-    // One product forward, one for each gradient.
+    // One product for the forward and one per gradient.
     let [forward, input_grad, weight_grad] = predicted("qkv")[..] else { panic!("three products") };
     let all = layer(Recompute::None, vec![formula("qkv", None, "123.5")]);
     assert_micros(all.forward - plain.forward, 123.5 - forward);
@@ -94,7 +93,7 @@ fn an_operator_takes_what_is_given_in_every_phase_or_in_one() {
 fn a_table_and_a_formula_see_the_load() {
     let plain = layer(Recompute::None, vec![]);
     let forward = predicted("qkv")[0];
-    // 2048 is halfway between 1024 and 3072.
+    // 2048 is the midpoint between 1024 and 3072.
     let table_us = Some(vec![[1024.0, 100.0], [3072.0, 300.0]]);
     let table = layer(Recompute::None, vec![CostOverride { phase: FORWARD, table_us, ..of("qkv") }]);
     assert_micros(table.forward - plain.forward, 200.0 - forward);
@@ -130,7 +129,8 @@ fn recomputation_repeats_what_is_given() {
     assert_micros(given.forward - plain.forward, more);
     assert_micros(given.recomputed - plain.recomputed, more);
     assert_micros(given.input_grad - plain.input_grad, more);
-    // Of the attention core, selective recomputation repeats the softmax and not the projection.
+    // Selective recomputation repeats the softmax, which belongs to the attention core, but not the
+    // projection.
     let plain = layer(Recompute::Selective, vec![]);
     let given = layer(Recompute::Selective, vec![scale("softmax", FORWARD, 2.0), scale("projection", FORWARD, 2.0)]);
     let softmax = layer(Recompute::Selective, vec![scale("softmax", FORWARD, 2.0)]).forward - plain.forward;
@@ -238,8 +238,9 @@ fn a_layer_is_neither_what_stands_before_the_first_nor_behind_the_last() {
     assert_micros(longer.forward - plain.forward, 50.0);
 }
 
-/// T(l) = 1e-4 l² + 3 l + 200 µs: a sequence of 2048 tokens takes 419.4304 + 6144 + 200, two of 1024 take 209.7152 + 6144 + 200. So it does
-/// at any context-parallel degree, since lengths are those of whole sequences.
+/// T(l) = 1e-4 l² + 3 l + 200 µs: one sequence with 2048 tokens takes 419.4304 + 6144 + 200, two
+/// with 1024 take 209.7152 + 6144 + 200. The result is equal for all context-parallel degrees,
+/// because lengths refer to unsplit sequences.
 #[test]
 fn timings_give_t_of_l_at_their_degrees_only() {
     let plain = layer(Recompute::None, vec![]);
@@ -262,7 +263,8 @@ fn timings_give_t_of_l_at_their_degrees_only() {
     assert!((known.timings, known.at.unwrap().context) == (4, 2) && known.fit.most < 1e-9, "{known:?}");
 }
 
-/// Timings three times as long as what is predicted at TP 8 are off by three, whatever was given for whole layers before.
+/// Timings equal to three times the prediction at TP 8 give a ratio of three, regardless of
+/// existing layer overrides.
 #[test]
 fn what_was_measured_is_held_against_the_prediction_alone() {
     let setting = Setting::gpt();

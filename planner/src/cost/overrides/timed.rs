@@ -1,24 +1,24 @@
-//! Layers that a profile of sequence lengths timed at some degrees, beside what the model predicts for them.
+//! Layer timings from sequence length profiles, compared with predictions.
 
 use super::{AtDegrees, CostOverride, Price};
-use crate::calibration::LengthFit;
 use crate::cluster::Cluster;
 use crate::cost::{LayerModel, ModuleLoad};
+use crate::length_fit::LengthFit;
 use crate::model::Module;
 use crate::training::Training;
 
-/// The timings of a module's layers at some degrees.
+/// Timings for a module's layers at specific degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimedLayers {
-    /// The degrees; absent: all.
+    /// Parallel degrees; `None` for all degrees.
     pub at: Option<AtDegrees>,
-    /// How many timings there are.
+    /// Number of timings.
     pub timings: usize,
-    /// T(l) of a layer, in microseconds, with its errors.
+    /// T(l) per layer in microseconds, with fit errors.
     pub fit: LengthFit,
 }
 
-/// What `training` has of the layers of `module`, in its order.
+/// Returns the layer timings in `training` for `module`, in list order.
 pub fn timed_layers(training: &Training, module: &Module) -> Vec<TimedLayers> {
     let own = training.overrides.iter().filter(|given| given.is_layer() && given.is_for(module));
     let of = |given: &CostOverride| match Price::of(given) {
@@ -31,8 +31,9 @@ pub fn timed_layers(training: &Training, module: &Module) -> Vec<TimedLayers> {
     own.filter_map(of).collect()
 }
 
-/// Measured over predicted time of whole layers, the geometric mean over `timings` (tokens of a sequence, sequences, microseconds)
-/// at some degrees; times that are given for whole layers are left out of the prediction. Not finite where nothing is predicted.
+/// Returns the geometric mean of measured / predicted layer time. `timings` contains (tokens per
+/// sequence, sequences, microseconds) at specific degrees. The prediction ignores layer overrides.
+/// The result is not finite if the prediction is zero.
 pub fn measured_to_predicted(
     module: &Module,
     cluster: &Cluster,

@@ -1,35 +1,35 @@
-//! Times of whole layers as a profiler of sequence lengths gives them.
+//! Layer times from a sequence length profiler.
 
 use super::{Variable, Variables};
-use crate::calibration::{LengthFit, LengthTiming};
+use crate::length_fit::{LengthFit, LengthTiming};
 
-/// Fewest timings: T(l) has three coefficients.
+/// Minimum number of timings, because T(l) has three coefficients.
 const FEWEST: usize = 3;
-/// Timings of one list.
+/// Maximum number of timings.
 const MOST: usize = 1024;
-/// Tokens of a sequence, and sequences of a microbatch, that a timing may have.
+/// Maximum tokens per sequence and maximum sequences per microbatch in a timing.
 const LARGEST: f64 = 1e9;
 
-/// A time over the sequences of a microbatch: a Σl² + b Σl + c as fitted to timings of equal sequences.
+/// Time over the sequences in a microbatch, a Σl² + b Σl + c, fitted to timings of equal sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SequenceTimes(LengthFit);
 
-/// Timings that are none, with the place of the wrong one.
+/// Invalid timings, with the index of the invalid entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimingsError {
-    /// Three coefficients need three timings, and a list has an end.
+    /// Fewer than three timings, or more than the limit.
     #[error("{0} timings: {FEWEST} to {MOST} are needed")]
     Count(usize),
     /// Not a positive number, or out of range.
     #[error("tokens, sequences and microseconds are numbers above zero, and at most a billion of the first two")]
     Value(usize),
-    /// One length says nothing of others.
+    /// All sequences have the same length.
     #[error("all sequences have the same length: two lengths are needed")]
     OneLength,
 }
 
 impl TimingsError {
-    /// The wrong timing, where one is.
+    /// Returns the index of the invalid timing, if any.
     pub const fn place(self) -> Option<usize> {
         match self {
             Self::Count(_) | Self::OneLength => None,
@@ -39,7 +39,7 @@ impl TimingsError {
 }
 
 impl SequenceTimes {
-    /// Of timings: tokens of a sequence, equal sequences packed together, microseconds.
+    /// Fits timings (tokens per sequence, equal packed sequences, microseconds).
     pub fn new(timings: &[[f64; 3]]) -> Result<Self, TimingsError> {
         if timings.len() < FEWEST || timings.len() > MOST {
             return Err(TimingsError::Count(timings.len()));
@@ -57,16 +57,17 @@ impl SequenceTimes {
         }
         let of = |&[tokens, sequences, time]: &[f64; 3]| LengthTiming { tokens, sequences, time };
         let all: Vec<LengthTiming> = timings.iter().map(of).collect();
-        // Times above zero are met best by coefficients above zero: there always is a fit.
+        // Positive times always have a fit: at least one coefficient is positive.
         LengthFit::of(&all).map(Self).ok_or(TimingsError::OneLength)
     }
 
-    /// Coefficients, in microseconds, and their errors.
+    /// Returns the coefficients in microseconds, with errors.
     pub const fn fit(&self) -> &LengthFit {
         &self.0
     }
 
-    /// Microseconds at some variables, whose tokens and squares are those of one device of the context-parallel group.
+    /// Returns microseconds. The tokens and squares in `variables` are per device after the
+    /// context-parallel split.
     pub fn micros(&self, variables: &Variables) -> f64 {
         let cp = variables.get(Variable::Cp);
         self.0.time(cp * variables.get(Variable::Tokens), cp * variables.get(Variable::Squared))

@@ -1,38 +1,38 @@
-//! What a formula may speak of.
+//! Variables in formulas.
 
 use crate::cost::graph::{Operator, Shape};
 use crate::cost::kernel::Kernel;
 use crate::units::Seconds;
 
-/// A name that a formula may use.
+/// A variable name in formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
-    /// Tokens that each device of the context-parallel group computes, n.
+    /// Tokens per device after the context-parallel split, n.
     Tokens,
-    /// Sum of query length x key length on each of them.
+    /// Sum of query length x key length per device.
     Squared,
-    /// Length of a sequence, weighted by tokens.
+    /// Mean sequence length, weighted by tokens.
     Length,
-    /// Width of the residual stream, h.
+    /// Residual stream width, h.
     Hidden,
-    /// Query heads of the whole module, a.
+    /// Query heads in the full module, a.
     Heads,
-    /// Width inside the MLP of the whole module, f.
+    /// MLP width in the full module, f.
     Ffn,
     /// Tensor-parallel degree.
     Tp,
     /// Context-parallel degree.
     Cp,
-    /// Operations on each device.
+    /// Operations per device.
     Flops,
-    /// Bytes that are moved: by a kernel limited by memory on each device, by a collective in all.
+    /// Bytes moved: per device for a memory-bound kernel, the full vector for a collective.
     Bytes,
-    /// What the model predicts, in microseconds.
+    /// Predicted time in microseconds.
     PredictedUs,
 }
 
 impl Variable {
-    /// Every variable, in the order in which messages list them.
+    /// All variables, in the order used in messages.
     pub const ALL: [Self; 11] = [
         Self::Tokens,
         Self::Squared,
@@ -47,7 +47,7 @@ impl Variable {
         Self::PredictedUs,
     ];
 
-    /// Its name in formulas.
+    /// Returns the name in formulas.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
@@ -65,19 +65,19 @@ impl Variable {
     }
 }
 
-/// What is priced: an operator, or operators together.
+/// An operator, or an operator sequence, with its predicted time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Priced {
-    /// What the model predicts.
+    /// Predicted time.
     pub predicted: Seconds,
-    /// Operations; 0 where there are none to speak of.
+    /// Operations; 0 for memory-bound kernels and collectives.
     pub flops: f64,
-    /// Bytes moved; 0 for products and attention, whose time operations decide, and for whole layers.
+    /// Bytes moved; 0 for products, attention and full layers.
     pub bytes: f64,
 }
 
 impl Priced {
-    /// An operator.
+    /// Describes one operator.
     pub fn of(operator: &Operator, predicted: Seconds) -> Self {
         let (flops, bytes) = match operator.kernel {
             Kernel::MatMul(product) => (product.flops(), 0.0),
@@ -88,7 +88,7 @@ impl Priced {
         Self { predicted, flops, bytes }
     }
 
-    /// Operators after each other, as a whole layer runs them.
+    /// Sums the operators in a layer.
     pub fn sum(operators: impl Iterator<Item = (Operator, Seconds)>) -> Self {
         let nothing = Self { predicted: Seconds::ZERO, flops: 0.0, bytes: 0.0 };
         operators.fold(nothing, |sum, (operator, time)| Self {
@@ -99,12 +99,12 @@ impl Priced {
     }
 }
 
-/// The value of every variable at one evaluation.
+/// Values of all variables for one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variables([f64; Variable::ALL.len()]);
 
 impl Variables {
-    /// At a shape, for what is priced.
+    /// Computes the values for a shape and an operator (or layer).
     pub fn new(shape: &Shape<'_>, priced: Priced) -> Self {
         let module = shape.module;
         Self(Variable::ALL.map(|variable| match variable {
@@ -122,7 +122,7 @@ impl Variables {
         }))
     }
 
-    /// The value of one.
+    /// Returns the value of `variable`.
     pub const fn get(&self, variable: Variable) -> f64 {
         self.0[variable as usize]
     }

@@ -1,24 +1,24 @@
-//! How the layers of a module are dealt to stages of its own.
+//! Distribution of a module's layers to stages.
 
 use super::{LayerRange, ModuleWeight, Partition, chain};
 use crate::model::{Model, Module};
 
-/// The layers of one module while they are dealt to its stages.
+/// State of the distribution for a module.
 pub(super) struct Deal {
-    /// Layers of each stage.
+    /// Layers per stage.
     pub(super) layers: Vec<u32>,
-    /// Weight of each stage.
+    /// Weight per stage.
     pub(super) stages: Vec<f64>,
-    /// Weight of a layer.
     layer: f64,
-    /// Weight of the slowest stage in the best contiguous cut.
+    /// Maximum stage weight in the optimal contiguous partition.
     bottleneck: f64,
-    /// Layers that have no stage yet.
+    /// Unassigned layers.
     left: u32,
 }
 
 impl Deal {
-    /// One layer on every stage; `None` where there are fewer. Layers that take no time are dealt as if they did.
+    /// Assigns one layer to each stage. Returns `None` if there are fewer layers than stages. Zero
+    /// weights are replaced by a positive minimum.
     pub(super) fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {
         let weight = if weight.layer > 0.0 { weight } else { ModuleWeight { layer: f64::MIN_POSITIVE, ..weight } };
         let alone = Model { name: String::new(), modules: vec![module.clone()] };
@@ -35,7 +35,7 @@ impl Deal {
         Some(Self { layers: vec![1; stages as usize], stages: weights, layer: weight.layer, bottleneck, left })
     }
 
-    /// Deals the rest, one layer after the other, and adds them to the `work` of the ranks.
+    /// Assigns the remaining layers one by one and adds them to the `work` per rank.
     pub(super) fn finish(&mut self, work: &mut [f64]) {
         let most = self.bottleneck * (1.0 + 1e-9);
         while self.left > 0 {
@@ -44,7 +44,7 @@ impl Deal {
                 let ranks = work[a % work.len()].total_cmp(&work[b % work.len()]);
                 ranks.then(self.stages[a].total_cmp(&self.stages[b]))
             };
-            // The best contiguous cut has room for all layers under its own bottleneck.
+            // The optimal contiguous partition fits all layers below this bottleneck.
             let Some(stage) = (0..self.stages.len()).filter(has_room).min_by(busier) else { break };
             self.layers[stage] += 1;
             self.stages[stage] += self.layer;

@@ -1,4 +1,5 @@
-//! Model states where the optimizer's are cut evenly over all devices, whatever the pipelines are (Hydraulis, section 5).
+//! Model states with an optimizer state that is sharded evenly over all devices, independent of the
+//! pipelines (Hydraulis Sec. 5).
 
 use super::{LayerTable, Parameters, Place};
 use crate::cost::kernel::{Streaming, StreamingClass};
@@ -7,25 +8,25 @@ use crate::cost::partition::Partition;
 use crate::cost::pipeline::StateMemory;
 use crate::units::{Bytes, Nanos};
 
-/// What the devices of one pipeline hold, and how long they take for their part of the optimizer's step.
+/// Model state and optimizer time per pipeline device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disaggregated {
-    /// Of a device of every rank: weights and gradients whole, of the optimizer's state its share of the whole model's; of what is
-    /// frozen weights alone.
+    /// Model state per device of each rank: full weights, full gradients, and a shard of the
+    /// model's optimizer state. Frozen parameters have only weights.
     pub state: Vec<StateMemory>,
-    /// Of a device of every rank: its share of the step, and setting its gradients to zero.
+    /// Optimizer time per device of each rank, including zeroing gradients.
     pub optimizer: Vec<Nanos>,
-    /// Parameters of the whole model that are trained, over all devices of the pipeline.
+    /// Number of trained parameters in the model, over all devices of the pipeline.
     pub parameters: f64,
 }
 
 impl LayerTable<'_> {
-    /// The states of a pipeline among `devices` devices that share the optimizer's.
+    /// Computes the model state with an optimizer state sharded over `devices` devices.
     ///
-    /// With 12 bytes a parameter of optimizer state and 4 of 16-bit weights and gradients it is the 3/4 and 1/4 of
-    /// appendix C.1.
+    /// With 12 bytes of optimizer state and 4 bytes of 16-bit weights and gradients per parameter,
+    /// the fractions are 3/4 and 1/4 as in Hydraulis App. C.1.
     pub fn disaggregated(&self, partition: &Partition, place: Place, devices: u32) -> Disaggregated {
-        // Trained, and frozen.
+        // (trained, frozen) parameters.
         let of_rank = |parameters: Parameters| (parameters.trained(), parameters.untrained());
         let own: Vec<(f64, f64)> = self.rank_parameters(partition, place).into_iter().map(of_rank).collect();
         let parameters = own.iter().map(|(trained, _)| trained).sum::<f64>() * f64::from(self.tensor);
@@ -39,7 +40,7 @@ impl LayerTable<'_> {
         };
         let rates = Rates::of(&self.cluster.device);
         let optimizer = |(trained, _): &(f64, f64)| {
-            // As everywhere: the gradient is read twice, states are read and written, all gradients are zeroed.
+            // Same accesses as in `optimizer_bytes`.
             let bytes = share * (2.0 * gradient + moved) + trained * gradient;
             rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos()
         };

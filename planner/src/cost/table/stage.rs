@@ -1,4 +1,4 @@
-//! One stage: what its layers cost together, and what it sends.
+//! Costs and sends of a stage.
 
 use super::{LayerTable, Place};
 use crate::cost::collective::{Group, Hop};
@@ -6,15 +6,15 @@ use crate::cost::layer::LayerCost;
 use crate::cost::operator::Rates;
 use crate::cost::partition::{LayerRange, Partition};
 use crate::cost::strategy::StrategyMix;
-use crate::flow::Flows;
 use crate::model::Gradients;
+use crate::stage_graph::Flows;
 use crate::training::Recompute;
 use crate::units::{Nanos, Seconds};
 
 impl LayerTable<'_> {
     pub(super) fn stage_cost(&self, ranges: &[LayerRange], microbatch: usize) -> LayerCost {
         let mut cost = LayerCost::default();
-        // Layers of the stage, over all its modules, that are still to be recomputed.
+        // Layers in this stage still to be recomputed, for all modules together.
         let mut left = match (self.training.recompute, self.training.recompute_layers) {
             (Recompute::Full, Some(layers)) => layers,
             _ => u32::MAX,
@@ -34,7 +34,7 @@ impl LayerTable<'_> {
         cost
     }
 
-    /// One stage whose layers have the strategies of a mix.
+    /// Returns the stage cost for mixed layer strategies.
     pub(super) fn mixed_stage_cost(&self, ranges: &[LayerRange], microbatch: usize, mut mix: StrategyMix) -> LayerCost {
         let mut cost = LayerCost::default();
         for range in ranges {
@@ -53,7 +53,7 @@ impl LayerTable<'_> {
         cost
     }
 
-    /// What one cell costs when its layers have the strategies of a mix.
+    /// Returns the cell cost for mixed layer strategies.
     pub fn mixed_cell(
         &self,
         partition: &Partition,
@@ -67,22 +67,23 @@ impl LayerTable<'_> {
         LayerCost { transient: cost.transient + self.gathered_bytes(ranges), ..cost }
     }
 
-    /// A stage with what ZeRO-3 adds to it, and as fast as the host starts it.
+    /// Adds ZeRO-3 communication and host time.
     pub(super) fn as_run(&self, cost: LayerCost, traffic: (Seconds, Seconds), host: Seconds) -> LayerCost {
         cost.with_sharding(traffic, self.training.data_overlap).as_started(host)
     }
 
-    /// What the host does once for a microbatch.
+    /// Host time per microbatch.
     pub(super) fn host_microbatch(&self) -> Seconds {
         Rates::of(&self.cluster.device).host_microbatch()
     }
 
-    /// One layer of a module under every strategy, for one microbatch.
+    /// Returns the layer cost per strategy for a module and a microbatch.
     pub fn strategy_layers(&self, module: usize, microbatch: usize) -> &[LayerCost; 4] {
         &self.strategies[module][microbatch]
     }
 
-    /// Whether anything before a stage is trained, so that its gradient is of use there.
+    /// Returns whether the stage must send its input gradient, because preceding layers are
+    /// trained.
     pub(super) fn hands_gradient_on(&self, ranges: &[LayerRange]) -> bool {
         ranges.first().is_some_and(|range| {
             if range.begins() {
@@ -93,7 +94,8 @@ impl LayerTable<'_> {
         })
     }
 
-    /// The way of what enters the stage `entered` between the ranks of two stages, `[from, to]`.
+    /// Creates the route from stage `from` to stage `to` for the input (or its gradient) of stage
+    /// `entered`.
     pub(super) fn route(&self, partition: &Partition, entered: usize, place: Place, [from, to]: [usize; 2]) -> Route {
         let range = partition.stages[entered][0];
         let device = |stage: usize| {
@@ -110,8 +112,8 @@ impl LayerTable<'_> {
         }
     }
 
-    /// Sending on a route. Each device of a tensor-parallel group sends its share; without sequence parallelism the receiving group
-    /// then gathers the whole.
+    /// Returns the send time on a route. Each tensor-parallel device sends a shard. Without
+    /// sequence parallelism, the receiving group then gathers the full tensor.
     pub(super) fn send(&self, route: &Route, microbatch: usize) -> Nanos {
         let load = &self.loads[microbatch];
         let Route { range, hidden, hop, gathers } = route;
@@ -125,19 +127,19 @@ impl LayerTable<'_> {
     }
 }
 
-/// How what enters a stage gets there.
+/// Route to the input of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
-    /// First layers of the stage that it enters.
+    /// First layer range of the receiving stage.
     range: LayerRange,
-    /// Width of their module.
+    /// Hidden size of its module.
     hidden: f64,
     hop: Hop,
-    /// The group that gathers the whole behind the send.
+    /// Group for the all-gather after the send.
     gathers: Option<Group>,
 }
 
-/// Routes that were taken, of each stage the last one there and the last one back.
+/// Cache with the last forward and backward route per stage.
 pub(super) struct Routes {
     last: Vec<[Option<(usize, Route)>; 2]>,
 }
@@ -147,7 +149,7 @@ impl Routes {
         Self { last: vec![[None; 2]; stages] }
     }
 
-    /// The route to a neighbour, forward or back, that `make` makes where the last one went to another.
+    /// Returns the route to `to`. Calls `make` if the cached route has a different target.
     pub(super) fn to(&mut self, stage: usize, back: bool, to: usize, make: impl FnOnce() -> Route) -> &Route {
         let last = &mut self.last[stage][usize::from(back)];
         if last.is_none_or(|(known, _)| known != to) {
@@ -157,8 +159,8 @@ impl Routes {
     }
 }
 
-/// The stages before and behind which a microbatch sends something: where its forward goes on, and where its gradient
-/// goes. Modules that are joined all end on one rank and begin on one, so one of each stands for all.
+/// Returns the next stage (forward) and the previous stage (gradient) for a microbatch. Joined
+/// modules end on the same rank and start on the same rank, so the function uses the first.
 pub(super) fn neighbours(flows: &Flows, stage: usize, microbatch: usize) -> [Option<usize>; 2] {
     let stages = flows.stages_of(microbatch);
     let next = if stage + 1 < stages.end {

@@ -1,11 +1,11 @@
 use super::*;
 use crate::cluster::presets::cluster;
-use crate::flow::Placement;
 use crate::model::presets::model;
+use crate::stage_graph::Placement;
 use crate::training::Recompute;
 use crate::workload::{Packing, Sequence};
 
-/// Llama-3 8B after `change`, in two equal stages on two devices, with the costs that `of` asks for.
+/// Calls `of` for Llama-3 8B, modified by `change`, with two equal stages on two devices.
 fn in_two_stages<T>(
     change: impl FnOnce(&mut Model, &mut Training),
     of: impl FnOnce(&LayerTable<'_>, &Partition) -> T,
@@ -30,8 +30,9 @@ fn in_two_stages<T>(
 
 const TWO: Place = Place { pipeline: 2, data: 1, replica: 0 };
 
-/// Embedding and head share 128,256 x 4,096 numbers, of which the last rank has a copy. Frozen, that copy is two bytes a number
-/// as all the rest, and the ranks have no gradients of it to add up and nothing to step.
+/// Embedding and head share a 128,256 x 4,096 matrix, with a copy on the last rank. A frozen copy
+/// has two bytes per parameter, like all frozen weights, and needs neither gradient reduction nor
+/// an optimizer step.
 #[test]
 fn a_frozen_module_has_frozen_copies_of_its_shared_embedding() {
     let of = |frozen: bool| {
@@ -53,8 +54,9 @@ fn a_frozen_module_has_frozen_copies_of_its_shared_embedding() {
     }
 }
 
-/// A layer of Llama-3 8B has 218,112,000 parameters: gathered twice in two bytes, and four bytes of gradients each unless it is frozen.
-/// What stands behind the last layer is no part of it, also where the module has two layers.
+/// A Llama-3 8B layer has 218,112,000 parameters. Two layers are gathered with two bytes per
+/// parameter. A trained layer adds four gradient bytes per parameter. The output block is excluded,
+/// even for a module with two layers.
 #[test]
 fn a_layer_is_gathered_without_what_is_not_there() {
     let of = |frozen: bool, layers: u32| {
@@ -70,7 +72,7 @@ fn a_layer_is_gathered_without_what_is_not_there() {
     }
 }
 
-/// Where the optimizer's state is shared by all devices, frozen weights stand on each of the stage's all the same.
+/// Frozen weights remain unsharded if the optimizer state is sharded over all devices.
 #[test]
 fn frozen_weights_are_held_beside_a_shared_optimizer() {
     let of = |frozen: bool| {
@@ -84,8 +86,9 @@ fn frozen_weights_are_held_beside_a_shared_optimizer() {
     }
 }
 
-/// One layer of 16 on each of two stages is recomputed: a microbatch takes as long as its stages together, which balancing knows to
-/// differ by whole layers alone, and no more than that is ever the least. With every layer recomputed nothing is new.
+/// Each of two stages has 16 layers and recomputes `again`. The microbatch time equals the sum of
+/// the stage times. Balancing compares only full layers. The minimum time is a lower bound. With
+/// full recomputation, the layer weight includes it.
 #[test]
 fn layers_weigh_what_a_stage_of_them_takes() {
     for again in [None, Some(1), Some(8), Some(16), Some(40)] {
@@ -105,8 +108,9 @@ fn layers_weigh_what_a_stage_of_them_takes() {
     }
 }
 
-/// Eight devices share the experts of Mixtral 8x7B, one of eight a layer each: what a device holds of them no other does, so ZeRO-3
-/// divides it by nothing, trained or frozen. What is dense it divides by eight.
+/// Eight devices hold the Mixtral 8x7B experts, one per device and layer. The experts have no
+/// replicas, so ZeRO-3 does not shard them further, trained or frozen. Dense parameters are sharded
+/// over eight devices.
 #[test]
 fn frozen_experts_have_the_replicas_of_experts() {
     let cluster = cluster("h100").unwrap();

@@ -1,4 +1,4 @@
-//! What layers weigh where work is shared out: stages balanced, microbatches dealt, layouts bounded.
+//! Layer weights to balance stages, distribute microbatches and bound layouts.
 
 use std::ops::Range;
 
@@ -10,7 +10,8 @@ use crate::training::Recompute;
 use crate::units::Seconds;
 
 impl LayerTable<'_> {
-    /// Mean time of each module's pieces over all microbatches, for balancing a chain of all layers over `stages` stages.
+    /// Returns the mean component times per module over all microbatches, to balance a chain of all
+    /// layers over `stages` stages.
     pub fn weights(&self, stages: u32) -> Vec<ModuleWeight> {
         let all: Vec<usize> = (0..self.loads.len()).collect();
         let layers = self.model.layers();
@@ -19,14 +20,16 @@ impl LayerTable<'_> {
             .collect()
     }
 
-    /// Mean time of one module's pieces over some of the microbatches, for balancing its layers over `stages` stages.
+    /// Returns the mean component times of a module over the given microbatches, to balance its
+    /// layers over `stages` stages.
     pub fn mean_weight(&self, module: usize, microbatches: &[usize], stages: u32) -> ModuleWeight {
         let layer = self.balanced_layer(self.model.modules[module].layers, stages);
         self.mean_pieces(module, microbatches, layer)
     }
 
-    /// The least that some modules take for all microbatches, in seconds, however their layers stand on stages: where the settings have
-    /// only some layers of each recomputed, none is, and the host is late for the whole or not at all.
+    /// Returns a lower bound on the time in modules `modules` for all microbatches, in seconds, for
+    /// any partition. If stages recompute only some layers, the bound assumes no recomputation. It
+    /// compares host time only for the total.
     pub fn least_time(&self, modules: Range<usize>) -> f64 {
         let of_module = |module: usize, microbatch: usize| {
             let pieces = &self.pieces[module][microbatch];
@@ -52,13 +55,14 @@ impl LayerTable<'_> {
         }
     }
 
-    /// Layers of every stage that are recomputed, where not all are.
+    /// Number of recomputed layers per stage, if full recomputation has such a limit.
     fn recomputed_layers(&self) -> Option<u32> {
         self.training.recompute_layers.filter(|_| self.training.recompute == Recompute::Full)
     }
 
-    /// What one layer more on a stage takes, by which stages are balanced. What a fixed number of layers of every stage takes longer
-    /// is the same on all, and leaves a balance as it is, as long as stages have that many.
+    /// Returns the time per layer used for balancing. If each stage recomputes the same fixed
+    /// number of layers and contains at least as many, recomputation time does not affect the
+    /// balance and is excluded.
     fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&Pieces) -> Seconds {
         match self.recomputed_layers() {
             Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.kept.total(),
@@ -66,9 +70,10 @@ impl LayerTable<'_> {
         }
     }
 
-    /// Forward and backward of every microbatch through the whole model on `stages` stages, in seconds.
+    /// Returns the forward plus backward time per microbatch through all modules on `stages`
+    /// stages, in seconds.
     pub fn microbatch_times(&self, stages: u32) -> Vec<f64> {
-        // Of all layers, those that are recomputed.
+        // Recomputed fraction of all layers.
         let again = self
             .recomputed_layers()
             .map(|again| (f64::from(again) * f64::from(stages) / f64::from(self.model.layers().max(1))).min(1.0));
@@ -88,7 +93,7 @@ impl LayerTable<'_> {
     }
 }
 
-/// A layer as the settings have it where all of a stage are alike.
+/// Layer time if all layers in a stage have equal settings.
 fn settled(pieces: &Pieces) -> Seconds {
     pieces.layer.total()
 }

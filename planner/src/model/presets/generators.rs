@@ -1,9 +1,10 @@
-//! Diffusion transformers that make images or video.
+//! Diffusion transformers for images or video.
 
 use super::language::Llama;
 use crate::model::{Bias, Diffusion, Mask, Module, ModuleRole, Norm, Patch, Video};
 
-/// DiT-XL/2 on latents of 32 x 32: 256 patches of 2 x 2, class-conditional, so without cross-attention.
+/// DiT-XL/2 on 32 x 32 latents: 256 patches with 2 x 2 values. Class-conditional, therefore no
+/// cross-attention.
 pub(super) fn dit_xl_2() -> Module {
     let figures = Llama { layers: 28, hidden: 1152, heads: 16, kv_heads: 16, ffn: 4608, vocab: 0 };
     Module {
@@ -25,24 +26,26 @@ pub(super) fn dit_xl_2() -> Module {
     }
 }
 
-/// Table 3 of PipeWeaver.
+/// PipeWeaver Table 3.
 pub(super) fn dit_5b() -> Module {
     video_dit("DiT 5B", 28, 3584, 28, 10_240)
 }
 
-/// Table 3 of PipeWeaver.
+/// PipeWeaver Table 3.
 pub(super) fn dit_30b() -> Module {
     video_dit("DiT 30B", 48, 6144, 48, 24_576)
 }
 
-/// A diffusion transformer after Movie Gen (Polyak et al. 2024): RMS norms, no biases, full attention within a clip,
-/// cross-attention to the text; scales and shifts of the norms are shared by all layers and therefore not counted. The
-/// published widths of the MLP come to the published sizes with two matrices.
+/// A diffusion transformer after Movie Gen (Polyak et al. 2024): RMS norms, no biases, full
+/// attention within a clip, cross-attention to the text. All layers share norm scales and shifts,
+/// which are therefore not counted. The published MLP widths give the published sizes with two
+/// matrices.
 ///
-/// The latent grid is our assumption, from Movie Gen's description at 256 pixels: 16 frames a second, compressed by 8 in
-/// time and by 8 in each direction of space to 16 channels, in patches of 2 x 2: 512 tokens a second of 64 numbers each
-/// ([`Video`]). Positions are learned for each axis by itself: 16 rows, 16 columns, 32 instants of 16 s. Every clip
-/// attends to a text padded to 512 tokens, which is an assumption too.
+/// The latent grid is an assumption, derived from Movie Gen's description at 256 pixels: 16 frames
+/// per second, a compression factor of 8 in time, height and width, 16 channels, 2 x 2 patches.
+/// This gives 512 tokens per second with 64 values each ([`Video`]). Positions are learned
+/// separately per axis: 16 rows, 16 columns, 32 time steps in 16 s. Clips attend to text padded to
+/// 512 tokens, which is also an assumption.
 fn video_dit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32) -> Module {
     let figures = Llama { layers, hidden, heads, kv_heads: heads, ffn, vocab: 0 };
     Module {

@@ -1,26 +1,26 @@
-//! Bytes that planning holds at its peak, by the spans of the plans. docs/adr/0044 has the measurements.
+//! Estimates peak planning memory from spans. See docs/adr/0044 for the measurements.
 
 use super::{Spans, least_of_iteration};
 use crate::scenario::validate::FieldError;
 use crate::scenario::{PlannerKind, Scenario};
 
-/// What planning holds whatever the scenario is: the prices of the cost model and the layouts of a search.
+/// Fixed planning memory in bytes: operator prices in the cost model, and layouts in a search.
 const BASE: u64 = 16 << 20;
-/// Bytes of a span that is kept, at the peak: the timeline, its memory chart, the order of the plan and the simulation.
+/// Peak bytes per stored span: timeline, memory chart, plan order and simulation.
 const KEPT: u64 = 168;
-/// Bytes of a span of a replica whose timeline is not kept: the order of the plan.
+/// Bytes per span in a replica whose timeline is not stored: plan order.
 const SIMULATED: u64 = 48;
-/// Bytes of a span while a layout of a search is simulated.
+/// Bytes per span while a search simulates a layout.
 const SEARCHED: u64 = 64;
-/// Bytes of a sample of a batch, drawn and packed.
+/// Bytes per batch sample, drawn and packed.
 const SAMPLE: u64 = 400;
-/// Most spans of a layout of a search: its microbatches x stages are limited.
+/// Maximum spans per searched layout, because microbatches x stages are limited.
 const MOST_SEARCHED: u64 = 3 * 4_000_000;
 
-/// Bytes of a span of an iteration that is judged: its simulation and costs, of all replicas.
+/// Bytes per span in an evaluated iteration: simulation and costs, all replicas.
 const JUDGED: u64 = 64;
 
-/// How many iterations are judged, and how many of them at the same time.
+/// Evaluated iterations, in total and in parallel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judging {
     iterations: u32,
@@ -28,16 +28,16 @@ pub(crate) struct Judging {
 }
 
 impl Judging {
-    /// Iterations that are judged on so many threads.
+    /// Evaluates `iterations` iterations on `threads` threads.
     pub(crate) fn new(iterations: u32, threads: usize) -> Self {
-        // As `host::round_of`.
+        // Same as `host::round_of`.
         let round = u64::try_from(threads.max(1).saturating_mul(2)).unwrap_or(u64::MAX);
         Self { iterations: iterations.max(1), at_once: round.min(u64::from(iterations.max(1))) }
     }
 }
 
 impl Spans {
-    /// Bytes at the peak of planning them.
+    /// Peak planning memory in bytes.
     pub(crate) fn bytes(self, judging: Judging) -> u64 {
         let others = self.simulated.saturating_sub(self.kept).saturating_mul(SIMULATED);
         let iteration = self.simulated.max(self.kept).div_ceil(u64::from(judging.iterations));
@@ -46,14 +46,14 @@ impl Spans {
     }
 }
 
-/// Bytes that planning a scenario takes on so many threads. What the scenario leaves open counts with its least; the engine stops where
-/// a plan takes more than its observer allows.
+/// Returns the planning memory in bytes for `threads` threads. Free degrees contribute their
+/// minimum; the engine stops if a plan exceeds the observer's limit.
 pub fn plan_bytes(scenario: &Scenario, threads: usize) -> u64 {
     let search = if is_open(scenario) { search_bytes(scenario, threads) - BASE } else { 0 };
     least_bytes(scenario, threads).saturating_add(search)
 }
 
-/// Bytes that a search takes which simulates `at_once` layouts of one iteration at the same time.
+/// Returns the search memory in bytes if the search simulates `at_once` layouts in parallel.
 pub fn search_bytes(scenario: &Scenario, at_once: usize) -> u64 {
     let layers = u64::from(scenario.model.layers().max(1));
     let cells = layers.saturating_mul(u64::from(scenario.workload.global_batch));
@@ -62,7 +62,7 @@ pub fn search_bytes(scenario: &Scenario, at_once: usize) -> u64 {
     BASE.saturating_add(spans.saturating_mul(SEARCHED).saturating_mul(at_once))
 }
 
-/// Why a scenario cannot be planned within so many bytes on so many threads, if it cannot.
+/// Returns an error if planning needs more than `most` bytes on `threads` threads.
 pub fn memory_error(scenario: &Scenario, threads: usize, most: u64) -> Option<FieldError> {
     let least = least_bytes(scenario, threads);
     if least <= most {
@@ -78,7 +78,7 @@ pub fn memory_error(scenario: &Scenario, threads: usize, most: u64) -> Option<Fi
     Some(FieldError::new("/iterations", detail))
 }
 
-/// The least that planning takes.
+/// Minimum planning memory in bytes.
 pub(crate) fn least_bytes(scenario: &Scenario, threads: usize) -> u64 {
     bytes_of(scenario, scenario.iterations, threads)
 }
@@ -89,7 +89,7 @@ fn bytes_of(scenario: &Scenario, iterations: u32, threads: usize) -> u64 {
     spans.bytes(Judging::new(iterations, threads)).saturating_add(samples.saturating_mul(SAMPLE))
 }
 
-/// Whether planners search for a layout.
+/// Returns whether a planner searches for a layout.
 fn is_open(scenario: &Scenario) -> bool {
     let layout = scenario.layout;
     let has_own_search = |kind: &PlannerKind| kind.schedule().is_none();
@@ -107,8 +107,8 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// 536,576 spans of 168 bytes and 262 samples of 400 bytes an iteration, 64 bytes for each span of those that are judged at the same
-    /// time, beside 16 MiB.
+    /// Per iteration: 536,576 spans x 168 bytes, and 262 samples x 400 bytes. In addition 64 bytes
+    /// per span in iterations evaluated in parallel, plus 16 MiB.
     #[test]
     fn bytes_follow_the_spans() {
         let of = |iterations: u32| parse(&question(iterations, &["1f1b"], &deep()).to_string()).unwrap();
@@ -121,12 +121,12 @@ mod tests {
         assert_eq!(memory_error(&of(11), 2, GIB), Some(FieldError::new("/iterations", expected.to_owned())));
         let small = "planning takes 135 MiB; the limit is 64 MiB; not even one iteration fits: choose fewer planners, stages or microbatches";
         assert_eq!(memory_error(&of(1), 2, 64 << 20).unwrap().detail, small);
-        // Of two replicas one is kept, and both are judged.
+        // The result stores a single replica; evaluation simulates both.
         let spans = Spans { kept: 10, simulated: 20 };
         assert_eq!(spans.bytes(Judging::new(1, 1)), BASE + 10 * 168 + 10 * 48 + 20 * 64);
     }
 
-    /// 1,024 layers x 262 samples x 3 spans of 64 bytes for each layout that is simulated at the same time.
+    /// 1,024 layers x 262 samples x 3 spans x 64 bytes per layout simulated in parallel.
     #[test]
     fn a_search_takes_its_largest_layouts() {
         let open = parse(&question(1, &["1f1b"], &serde_json::json!({})).to_string()).unwrap();

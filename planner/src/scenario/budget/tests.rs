@@ -4,8 +4,8 @@ use super::*;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{FieldError, ValidScenario, parse};
 
-/// 1,024 layers on 1,024 devices, a batch of 262 samples that are sequences of their own: 1,024 x 262 x 2 = 536,576 spans a planner
-/// and iteration.
+/// 1,024 layers on 1,024 devices, and 262 samples per batch, each a separate sequence: 1,024 x 262
+/// x 2 = 536,576 spans per planner and iteration.
 pub(crate) fn question(iterations: u32, planners: &[&str], layout: &Value) -> Value {
     json!({
         "schema": "scenario/1",
@@ -39,7 +39,7 @@ fn a_scenario_that_fills_the_memory_is_refused_with_the_iterations_that_fit() {
     for (iterations, planners, expected) in [
         (1000, &["1f1b"][..], "537 million spans (53 GB); the limit is 20 million; 37 iterations fit"),
         (38, &["1f1b"][..], "20.4 million spans (2 GB); the limit is 20 million; 37 iterations fit"),
-        // Two directions and three: 5 x 268,288 spans an iteration.
+        // Two and three directions: 5 x 268,288 spans per iteration.
         (20, &["1f1b", "zb_h1"][..], "26.8 million spans (3 GB); the limit is 20 million; 14 iterations fit"),
     ] {
         let found = errors(&question(iterations, planners, &deep()));
@@ -61,13 +61,13 @@ fn one_iteration_may_be_too_much() {
 fn replicas_are_simulated_and_one_of_them_is_kept() {
     let spans = of_layout(PlannerKind::OneFOneB, 8, 100, 2);
     assert_eq!(spans, Spans { kept: 8 * 50 * 2, simulated: 8 * 100 * 2 });
-    // Interleaved stages are PP x VPP; a split backward is two spans.
+    // Interleaved stages are PP x VPP. A split backward means two spans.
     assert_eq!(of_layout(PlannerKind::InterleavedZeroBubble, 16, 10, 1).kept, 16 * 10 * 3);
     let many = Spans { kept: 1, simulated: MOST_SIMULATED + 1 };
     assert_eq!(many.excess().unwrap(), "60 million spans over all replicas; the limit is 60 million");
 }
 
-/// What is left open is chosen while planning, so nothing is refused that some layout can answer.
+/// Planning selects the free degrees, so validation rejects no scenario that has a feasible layout.
 #[test]
 fn open_degrees_count_with_the_least() {
     assert!(errors(&question(1000, &["1f1b", "wait_free_cyclic"], &json!({}))).is_empty());
@@ -75,7 +75,7 @@ fn open_degrees_count_with_the_least() {
     let mut packed = question(1000, &["1f1b"], &deep());
     packed["workload"]["packing"] = json!("packed");
     assert!(errors(&packed).is_empty());
-    // Sequences of at most two samples are 131 at least.
+    // At most two samples per sequence mean at least 131 sequences.
     packed["workload"]["max_samples"] = json!(2);
     assert!(errors(&packed)[0].detail.starts_with("268 million spans"), "{:?}", errors(&packed));
 }

@@ -1,18 +1,18 @@
-//! The field that makes a scenario unreadable, and what it has to be, in words.
+//! Finds the malformed field in a scenario and describes the expected value.
 
 use serde_json::Value;
 
 use super::super::validate::range;
 use super::super::{FieldError, Scenario};
 
-/// Values that are tried as the wrong one.
+/// Maximum values to try.
 const MOST_TRIED: usize = 256;
 
-/// The error of a document that is no scenario.
+/// Returns the error if the document is not a scenario.
 pub(super) fn field_error(document: &Value) -> Option<FieldError> {
     let (pointer, detail) = read(document)?;
-    // Below a field that chooses a kind, serde names the whole group; the wrong value is the one whose replacement
-    // changes the error.
+    // Inside an enum that is tagged by `kind`, serde reports only the enclosing object. The
+    // malformed value is the value whose replacement changes the error.
     let mut leaves = Vec::new();
     if let Some(group) = document.pointer(&pointer).filter(|value| value.is_object() || value.is_array()) {
         collect(group, &pointer, &mut leaves);
@@ -27,13 +27,13 @@ pub(super) fn field_error(document: &Value) -> Option<FieldError> {
     Some(FieldError::new(wrong, words(&detail, || range(document, wrong))))
 }
 
-/// Pointer and message of the first error; `None` for a scenario.
+/// Returns pointer and message for an error, or `None` if the document is valid.
 fn read(document: &Value) -> Option<(String, String)> {
     let read = serde_path_to_error::deserialize::<_, Scenario>(document);
     read.err().map(|error| (super::pointer(error.path()), error.inner().to_string()))
 }
 
-/// Pointers of the values below a value that are neither objects nor lists, nor names of kinds.
+/// Collects pointers to scalar values below a value, except `kind` tags.
 fn collect(value: &Value, at: &str, leaves: &mut Vec<String>) {
     if leaves.len() >= MOST_TRIED {
         return;
@@ -53,7 +53,8 @@ fn collect(value: &Value, at: &str, leaves: &mut Vec<String>) {
     }
 }
 
-/// A message of serde in the words of the form, numbers with the range of their field; other messages as they are.
+/// Converts a serde message to user-interface terms and adds the field's number range. Other
+/// messages stay unchanged.
 fn words(message: &str, range: impl Fn() -> Option<String>) -> String {
     let Some((found, expected)) = message
         .strip_prefix("invalid value: ")
@@ -92,7 +93,7 @@ fn words(message: &str, range: impl Fn() -> Option<String>) -> String {
 mod tests {
     use super::*;
 
-    /// Presets filled in.
+    /// Contains expanded presets.
     const EXAMPLE: &str = include_str!("../../../tests/stored/llama-2-7b-long-documents.json");
 
     #[test]

@@ -1,9 +1,10 @@
-//! The question that each planner answers, for people who do not know its name.
+//! A short description of each planner's purpose, for users who do not know the planner's name.
 
 use super::PlannerKind;
 
 impl PlannerKind {
-    /// The question as a short phrase, for example "Balance sample lengths over data parallelism".
+    /// Returns the purpose as a short phrase, for example "Balance sample lengths over data
+    /// parallelism".
     pub const fn question(self) -> &'static str {
         match self {
             Self::Gpipe => "All forwards, then all backwards",

@@ -1,13 +1,13 @@
-//! Distributions: their figures must make sense and lie in range.
+//! Validates distributions: plausible parameters within range.
 
 use super::Ranges;
 use crate::workload::{Distribution, RealDistribution};
 
-/// Longest sample, in tokens; most images of a sample.
+/// Maximum tokens per sample; also the maximum for images.
 const LONGEST: u32 = 1_000_000_000;
 const MOST_VALUES: usize = 100_000;
 
-/// A distribution of whole numbers.
+/// Validates an integer distribution.
 pub(super) fn whole(distribution: &Distribution, at: &str, ranges: &mut Ranges<'_>) {
     match distribution {
         Distribution::Constant { value } => ranges.whole(&format!("{at}/value"), *value, 0, LONGEST, ""),
@@ -27,7 +27,7 @@ pub(super) fn whole(distribution: &Distribution, at: &str, ranges: &mut Ranges<'
     }
 }
 
-/// A distribution of numbers from 0 to `most`.
+/// Validates a real distribution from 0 to `most`.
 pub(super) fn real(distribution: &RealDistribution, most: f64, unit: &str, at: &str, ranges: &mut Ranges<'_>) {
     let mut within = |min: f64, max: f64| {
         ranges.number(&format!("{at}/max"), max, 0.0, most, unit);

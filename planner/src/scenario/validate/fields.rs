@@ -1,4 +1,4 @@
-//! Cluster, training, layout, planners.
+//! Validates cluster, training, layout and planners.
 
 use super::{FieldError, OUT_OF_RANGE, Ranges};
 use crate::cluster::{Cluster, Curves, Link, LinkCurve};
@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::scenario::{SCHEMA, Scenario, ScenarioId, budget};
 use crate::training::{LayoutRequest, Precision, Training};
 
-/// Samples that one scenario may draw over all its iterations, so that an answer fits into memory.
+/// Maximum samples over all iterations, so that a result fits into memory.
 const MOST_SAMPLES: u64 = 262_144;
 
 pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
@@ -21,7 +21,8 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     cluster(&scenario.cluster, &mut ranges);
     training(&scenario.training, &mut ranges);
     reserve(scenario, &mut ranges);
-    // Rules between fields hold between right ones only: a wrong number of heads is no error of the degrees that divide it.
+    // Check relations only between valid fields: an invalid number of heads must not cause an error
+    // for degrees that divide it.
     let has_devices = !["/cluster/nodes", "/cluster/devices_per_node"].into_iter().any(|at| ranges.any_under(at));
     let has_model = !ranges.any_under("/model");
     parallel(scenario, has_devices, &mut ranges);
@@ -49,16 +50,16 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Rankings that a search interleaves at most, as many as studies may ask for.
+/// Maximum rankings per search, the limit for studies.
 const MOST_ROLLOUTS: u32 = 100_000;
 
-/// Largest memory reserve while the memory of the device is not known, in GiB.
+/// Maximum memory reserve in GiB if the device memory is unknown.
 const MAX_RESERVE_GIB: f64 = 1024.0;
 
-/// Most profiles that a scenario names.
+/// Maximum profiles per scenario.
 const MOST_PROFILES: usize = 16;
 
-/// Identifiers are content addresses like a scenario's own.
+/// Profile identifiers are content addresses, like scenario identifiers.
 fn profiles(names: &[String], ranges: &mut Ranges<'_>) {
     if names.len() > MOST_PROFILES {
         ranges.refuse("/profiles", format!("{} profiles: at most {MOST_PROFILES}", names.len()));
@@ -70,7 +71,7 @@ fn profiles(names: &[String], ranges: &mut Ranges<'_>) {
     }
 }
 
-/// Settings that need something of the model or the cluster.
+/// Validates settings that depend on model or cluster.
 fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
     let Training { context_parallel: context, expert_parallel: expert, precision, .. } = scenario.training;
     let devices = scenario.cluster.devices();
@@ -117,7 +118,7 @@ fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
     link(&cluster.inter_node, "/cluster/inter_node", ranges);
 }
 
-/// Shares are above zero, so that every rate is; scales are not negative.
+/// Efficiencies must be positive, so that rates are positive. Scales must not be negative.
 fn curve_fields(curves: &Curves, ranges: &mut Ranges<'_>) {
     let at = "/cluster/device/curves";
     let (matmul, attention, streaming) = (&curves.matmul, &curves.attention, &curves.streaming);
@@ -192,7 +193,7 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
     ranges.whole("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
 }
 
-/// A plan needs some memory beside the reserve.
+/// The reserve must leave some device memory for the plan.
 fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     let at = "/training/memory_reserve_gib";
     let (reserve, memory) = (scenario.training.memory_reserve_gib, scenario.cluster.device.memory_gib);
@@ -204,7 +205,8 @@ fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     }
 }
 
-/// Degrees that no other degree could make right; the rest is a matter of the search, with its reasons.
+/// Validates degrees that are infeasible for any choice of the other degrees. The search handles
+/// the remaining cases.
 fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut Ranges<'_>) {
     let devices = cluster.devices();
     let tensor = layout.tensor.and_then(|tensor| tensor_error(tensor, model, devices));
@@ -221,7 +223,7 @@ fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mu
     }
 }
 
-/// The rest of the layout, whose ranges depend on nothing else.
+/// Validates layout fields whose range is constant.
 fn layout(layout: &LayoutRequest, ranges: &mut Ranges<'_>) {
     if let Some(chunks) = layout.chunks {
         ranges.whole("/layout/chunks", chunks, 1, 64, "");
@@ -234,7 +236,7 @@ fn layout(layout: &LayoutRequest, ranges: &mut Ranges<'_>) {
     }
 }
 
-/// Why a tensor-parallel degree is wrong, with those that are right.
+/// Returns an error that lists the valid tensor-parallel degrees.
 fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
     if tensor == 0 || tensor > devices {
         return Some(format!("{tensor}{OUT_OF_RANGE}1 to {devices}"));
@@ -254,7 +256,7 @@ fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
     Some(format!("{tensor} does not divide {reason}; {} do", list(right)))
 }
 
-/// Why a pipeline-parallel degree is wrong.
+/// Returns an error for a pipeline-parallel degree.
 fn pipeline_error(pipeline: u32, model: &Model, devices: u32) -> Option<String> {
     let layers = model.layers();
     if pipeline > layers {

@@ -1,4 +1,4 @@
-//! The model: its modules, how they stand together, and what each of them reads.
+//! Validates the model: modules, combinations, inputs.
 
 use super::Ranges;
 use crate::model::{Audio, Model, Module, ModuleRole, Patch, Video};
@@ -14,7 +14,7 @@ pub(super) fn check(model: &Model, ranges: &mut Ranges<'_>) {
     together(model, ranges);
 }
 
-/// One module of a kind, in the order in which a sample flows: encoders, the backbone, a generator.
+/// Allows at most one module per type, in data-flow order: encoders, backbone, generator.
 fn together(model: &Model, ranges: &mut Ranges<'_>) {
     let count = |role: ModuleRole| model.modules.iter().filter(|module| module.role == role).count();
     let last = model.modules.len() - 1;
@@ -66,7 +66,7 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     if a > 0 && h % a != 0 && module.head_size.is_none() {
         ranges.refuse(&format!("{at}/heads"), format!("{a} heads do not divide the hidden size {h}"));
     }
-    // Of wrong heads nothing is known about the key-value heads.
+    // Skip the key-value heads if the number of heads is invalid.
     if !ranges.any_under(&format!("{at}/heads")) && kv > 0 && (kv > a || a % kv != 0) {
         ranges.refuse(&format!("{at}/kv_heads"), format!("{kv} key-value heads do not divide {a} query heads"));
     }
@@ -84,7 +84,8 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     }
 }
 
-/// How items enter a module: patches for images, frames for sound, seconds for video, nothing for a backbone.
+/// Validates module inputs: patches for images, frames for sound, seconds for video, none for a
+/// backbone.
 fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     let (patch, audio, video) = (format!("{at}/patch"), format!("{at}/audio"), format!("{at}/video"));
     match module.role {

@@ -1,15 +1,17 @@
-//! Times that the user gives in place of predicted ones: each must be for something, and be a time.
+//! Validates user-supplied times that replace predictions: the target must exist and the result
+//! must be a valid time.
 
 use super::{FieldError, Ranges};
 use crate::cost::graph::Shape;
-use crate::cost::overrides::{CostOverride, Price, Priced, Variables, operator_names};
+use crate::cost::overrides::{Price, Priced, Variables, covers, operator_names};
 use crate::cost::{LayerModel, ModuleLoad};
 use crate::model::Module;
 use crate::scenario::Scenario;
+use crate::training::CostOverride;
 
-/// Overrides of one scenario; each is looked at for every operator of every load.
+/// Maximum overrides per scenario. The cost model tests all overrides for all operators and loads.
 const MOST_OVERRIDES: usize = 64;
-/// Tokens for which formulas are tried: one, a short sentence, and from a usual sequence to the longest contexts.
+/// Token counts used to test formulas: 1, a short sentence, and typical to very long contexts.
 const TOKENS: [f64; 5] = [1.0, 128.0, 2048.0, 16_384.0, 131_072.0];
 
 pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
@@ -43,7 +45,7 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
             Err(error) => ranges.refuse(&format!("{at}{}", error.field()), error.to_string()),
         }
     }
-    // Formulas are tried on the scenario's own operators, which only fields in range make possible.
+    // Test formulas on the scenario's operators only if all fields are valid.
     if ranges.0.is_empty() {
         for (at, given, price) in prices.iter().filter(|(.., price)| matches!(price, Price::Formula(_))) {
             if let Some(detail) = without_time(given, price, scenario) {
@@ -63,7 +65,7 @@ fn module(given: &CostOverride, at: &str, scenario: &Scenario, ranges: &mut Rang
     }
 }
 
-/// One sequence of `tokens` in a module cut over `tensor` devices.
+/// A sequence of `tokens` tokens in a module at tensor-parallel degree `tensor`.
 #[derive(Clone, Copy)]
 struct Case<'a> {
     scenario: &'a Scenario,
@@ -72,9 +74,9 @@ struct Case<'a> {
     tokens: f64,
 }
 
-/// The first load for which a formula gives no time, in words.
+/// Describes a load for which the formula returns no valid time.
 fn without_time(given: &CostOverride, price: &Price, scenario: &Scenario) -> Option<String> {
-    // Uncut, and cut as is asked for or over a whole node; or as it is for.
+    // Use the override's degree; otherwise test TP 1 and the requested TP (default: a full node).
     let whole = scenario.layout.tensor.unwrap_or(scenario.cluster.devices_per_node);
     let degrees = given.at.map_or([1, whole], |at| [at.tensor; 2]);
     for module in scenario.model.modules.iter().filter(|module| given.is_for(module)) {
@@ -92,11 +94,12 @@ fn without_time(given: &CostOverride, price: &Price, scenario: &Scenario) -> Opt
 }
 
 impl Case<'_> {
-    /// What a formula gives for the layer, or for every operator that it is for.
+    /// Returns the formula's values for the layer, or for all matching operators.
     fn values(&self, given: &CostOverride, price: &Price) -> Vec<f64> {
         let &Self { scenario, module, tensor, tokens } = self;
         let training = &scenario.training;
-        // The devices of a context-parallel group share what the formula sees on each.
+        // A formula sees the tokens per device. Multiply by the context-parallel degree to get the
+        // group's tokens.
         let context = f64::from(training.context_parallel);
         let (tokens, squared) = (tokens * context, tokens * tokens * context);
         let load = ModuleLoad::unpadded(tokens, squared);
@@ -104,12 +107,12 @@ impl Case<'_> {
         let value = |priced: Priced| price.value(&Variables::new(&shape, priced));
         let predictions = LayerModel::new(module, &scenario.cluster, training, tensor).predictions(load);
         if given.is_layer() {
-            let operators = predictions.layer.into_iter().filter(|(operator, _)| given.covers(operator.phase));
+            let operators = predictions.layer.into_iter().filter(|(operator, _)| covers(given, operator.phase));
             return vec![value(Priced::sum(operators))];
         }
         let operators = predictions.input.into_iter().chain(predictions.layer).chain(predictions.output);
         operators
-            .filter(|(operator, _)| operator.name == given.operator && given.covers(operator.phase))
+            .filter(|(operator, _)| operator.name == given.operator && covers(given, operator.phase))
             .map(|(operator, time)| value(Priced::of(&operator, time)))
             .collect()
     }

@@ -1,4 +1,5 @@
-//! Sources of samples: distributions, datasets, and whether the model reads what they hold.
+//! Validates sample sources: distributions, datasets, and whether the model supports the
+//! modalities.
 
 use std::sync::Arc;
 
@@ -6,17 +7,17 @@ use super::{Datasets, Ranges, distribution};
 use crate::model::Model;
 use crate::workload::{Dataset, Distribution, LONGEST_VIDEO_S, Modality, PhasePoint, RealDistribution, SampleSource};
 
-/// Sources of one mixture.
+/// Maximum sources per mixture.
 const MOST_PARTS: usize = 64;
-/// Sources inside sources; deeper nesting says nothing that weights could not.
+/// Maximum nesting depth. Weights can express deeper mixtures.
 const DEEPEST_MIXTURE: u32 = 4;
-/// Text tokens of one item.
+/// Maximum text tokens per item.
 const MOST_TEXT_PER_ITEM: f64 = 1e6;
-/// Iterations of a period.
+/// Maximum period in iterations.
 const LONGEST_PERIOD: u32 = 100_000;
 const MOST_POINTS: usize = 1000;
 
-/// The sources of a workload under the check.
+/// Validation state for sample sources.
 pub(super) struct Sources<'a> {
     model: &'a Model,
     datasets: &'a dyn Datasets,
@@ -24,14 +25,14 @@ pub(super) struct Sources<'a> {
     found: Vec<(String, Arc<Dataset>)>,
 }
 
-/// Where a source stands.
+/// Location of a source.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// JSON pointer.
     at: &'a str,
-    /// Mixtures and phases around it.
+    /// Number of enclosing mixtures and phases.
     depth: u32,
-    /// The images that phases around it give in place of its own.
+    /// Image bounds from enclosing phases, which replace the source's images.
     phases: Option<&'a [PhasePoint]>,
 }
 
@@ -40,16 +41,16 @@ impl<'a> Sources<'a> {
         Self { model, datasets, ranges, found: Vec::new() }
     }
 
-    /// The datasets that sources name.
+    /// Returns the referenced datasets.
     pub(super) fn found(self) -> Vec<(String, Arc<Dataset>)> {
         self.found
     }
 
-    /// Checks the samples of a workload.
+    /// Validates the samples in a workload.
     pub(super) fn check(&mut self, samples: &SampleSource, at: &str, context_length: u32) {
         let (per_image, per_clip) = (self.model.tokens_per_image(), self.model.tokens_per_clip());
         let draws = self.drawn(samples);
-        // Images are clips of sound to a model that reads nothing else.
+        // If the model supports only sound, images mean audio clips.
         let image = if self.model.images().is_some() { per_image } else { per_clip };
         for (draws, tokens, what) in [(draws.images, image, "image"), (draws.audio_clips, per_clip, "clip of sound")] {
             if draws && context_length < tokens {
@@ -129,7 +130,7 @@ impl<'a> Sources<'a> {
                 let told = format!("this dataset has images and {model} has no vision encoder; set images to 0 to leave them out");
                 ("images", told)
             }),
-            // What a rule made of images is no clip of sound.
+            // Preprocessed images cannot become audio clips.
             Some(Modality::Images) => (stays && self.model.images().is_none()).then(|| {
                 let told = format!("this dataset's images were read by a rule and {model} has no vision encoder; set images to 0 to leave them out");
                 ("images", told)
@@ -167,7 +168,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Images need a module that reads them.
+    /// Images require a model that supports them.
     fn images(&mut self, images: &Distribution, at: &str) {
         distribution::whole(images, at, &mut self.ranges);
         if !images.is_zero() && !self.reads_images() {
@@ -175,7 +176,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// So do sound and video.
+    /// Sound and video require modules that support them.
     fn sound_and_video(&mut self, clips: Option<&Distribution>, video: Option<&RealDistribution>, at: &str) {
         if let Some(clips) = clips {
             let at = format!("{at}/audio_clips");
@@ -193,8 +194,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// What a source may draw beside text, as items of the model's own length: those of a dataset that a rule has read have lengths
-    /// of theirs.
+    /// Returns the modalities besides text that a source can draw at the model's item length.
+    /// Preprocessed dataset items have individual lengths.
     fn drawn(&self, samples: &SampleSource) -> Draws {
         let clips = |clips: &Option<Distribution>| clips.as_ref().is_some_and(|clips| !clips.is_zero());
         match samples {
@@ -221,13 +222,13 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Where sound is all that a model reads beside text, images are clips of sound.
+    /// If the model supports only sound besides text, images mean audio clips.
     fn reads_images(&self) -> bool {
         self.model.images().is_some() || self.model.sound().is_some()
     }
 }
 
-/// What a source may draw beside text.
+/// Modalities besides text that a source can draw.
 #[derive(Clone, Copy, Default)]
 struct Draws {
     images: bool,

@@ -1,4 +1,5 @@
-//! The workload: batch, context, limits of a sequence; its samples are in [`super::source`].
+//! Validates the workload: batch, context and sequence limits. [`super::source`] validates the
+//! samples.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::{Datasets, FieldError, Ranges};
 use crate::scenario::Scenario;
 use crate::workload::{Dataset, LONGEST_VIDEO_S};
 
-/// Checks the workload and returns the datasets it names.
+/// Validates the workload and returns the datasets that it references.
 pub(super) fn check(
     scenario: &Scenario,
     datasets: &dyn Datasets,

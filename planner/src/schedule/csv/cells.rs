@@ -1,12 +1,12 @@
-//! What stands of each cell, the pair of a stage and a microbatch: F once, and either B or I and W once.
+//! Validation of (stage, microbatch) cells: F once, and either B or both I and W once.
 
 use super::parse::{Placed, Table};
 use super::problem::Problems;
-use crate::schedule::{Action, ActionKind};
+use crate::action::{Action, ActionKind};
 
 use ActionKind::{Backward, Forward, InputGrad, WeightGrad};
 
-/// Places of a table's actions, by microbatch, stage, kind and place.
+/// Returns action indices sorted by microbatch, stage, kind and position.
 pub(super) fn sorted(table: &Table) -> Vec<usize> {
     let mut sorted: Vec<usize> = (0..table.actions.len()).collect();
     sorted.sort_by_key(|&place| {
@@ -16,7 +16,7 @@ pub(super) fn sorted(table: &Table) -> Vec<usize> {
     sorted
 }
 
-/// Notes what stands twice, and what stands without the rest of its cell.
+/// Reports duplicate and missing actions in all cells.
 pub(super) fn judge(table: &mut Table) {
     let mut problems = std::mem::take(&mut table.problems);
     let cell = |place: &usize| (table.actions[*place].action.microbatch, table.actions[*place].action.stage);
@@ -34,7 +34,7 @@ fn first<'a>(own: &[&'a Placed], kind: ActionKind) -> Option<&'a Placed> {
     own.iter().copied().find(|placed| placed.action.kind == kind)
 }
 
-/// An action again, or a backward both whole and in parts.
+/// Reports duplicate actions, and a full backward in combination with I or W.
 fn twice(own: &[&Placed], problems: &mut Problems) {
     for equal in own.chunk_by(|a, b| a.action.kind == b.action.kind) {
         for again in &equal[1..] {
@@ -50,7 +50,7 @@ fn twice(own: &[&Placed], problems: &mut Problems) {
     }
 }
 
-/// A forward without its backward, or the other way round, or half a backward.
+/// Reports missing forwards, missing backwards and missing halves of split backwards.
 fn alone(own: &[&Placed], problems: &mut Problems) {
     let [forward, whole, input, weight] = [Forward, Backward, InputGrad, WeightGrad].map(|kind| first(own, kind));
     let named = |kind| Action { kind, with_next: false, ..own[0].action };

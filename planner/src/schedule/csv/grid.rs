@@ -1,4 +1,5 @@
-//! The text that torch prints with `_format_pipeline_order`: a column per rank, a row per step.
+//! Parser for the text that torch prints with `_format_pipeline_order`: a column per rank, a row
+//! per step.
 //!
 //! ```text
 //!         Rank 0  Rank 1
@@ -9,10 +10,10 @@
 
 use super::MAX_CELLS;
 
-/// Mark that torch puts behind a step.
+/// Marker at the end of a step.
 const MARK: &str = "<-- ERROR HERE";
 
-/// The same schedule as a table of one row per rank, or `None` where the text is not such a grid.
+/// Converts the text to a table with a row per rank. Returns `None` for other formats.
 pub(super) fn rows_by_rank(text: &str) -> Option<String> {
     let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with("Rank 0"));
     let starts: Vec<usize> = lines.next()?.match_indices("Rank ").map(|(at, _)| at).collect();
@@ -32,7 +33,7 @@ pub(super) fn rows_by_rank(text: &str) -> Option<String> {
         for part in body.get(at..)?.split_inclusive(' ') {
             let cell = part.trim();
             if !cell.is_empty() {
-                // A column begins where its header does.
+                // A column starts at the position of its header.
                 let rank = starts.iter().rposition(|&start| start <= at)?;
                 *cells[rank].last_mut()? = cell;
             }

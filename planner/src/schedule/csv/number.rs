@@ -1,13 +1,13 @@
-//! Stages and microbatches by their numbers: none left out, every stage on its rank.
+//! Validation of stage and microbatch numbers: no gaps, and one rank per stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::CellAddress;
 use super::parse::Table;
 use super::problem::Problems;
-use crate::schedule::{Action, ActionKind};
+use crate::action::{Action, ActionKind};
 
-/// Sets the numbers of a table right where it is known how, and notes what cannot be.
+/// Corrects known numbering variants and reports invalid numbers.
 pub(super) fn number(table: &mut Table) {
     split_copies(table);
     number_from_zero(table);
@@ -18,7 +18,8 @@ pub(super) fn number(table: &mut Table) {
     table.problems = problems;
 }
 
-/// Where each stage stands on the rows r and p - 1 - r, r being its number, the copy on the latter gets numbers from p on.
+/// If all stages occur in rows r and p - 1 - r, with r as the stage number, renumbers the copies in
+/// the latter rows from p.
 fn split_copies(table: &mut Table) {
     let ranks = table.ranks as u32;
     let mirrored = |rank: usize, stage: u32| rank as u32 + stage + 1 == ranks;
@@ -54,7 +55,7 @@ fn split_copies(table: &mut Table) {
     table.notes.push(format!("both ends number their microbatches from 0: those of the second copy from {behind} on"));
 }
 
-/// Numbers must run from 0 without a gap.
+/// Reports gaps in numbers, which must start at 0.
 fn no_gaps(table: &Table, problems: &mut Problems, what: &str, number: impl Fn(&Action) -> u32) {
     let mut first: BTreeMap<u32, CellAddress> = BTreeMap::new();
     for placed in &table.actions {
@@ -74,13 +75,13 @@ fn no_gaps(table: &Table, problems: &mut Problems, what: &str, number: impl Fn(&
     }
 }
 
-/// All actions of a stage stand in one row.
+/// Reports stages in more than one row.
 fn stages_on_one_rank(table: &Table, problems: &mut Problems) {
     let mut counts: BTreeMap<u32, BTreeMap<usize, usize>> = BTreeMap::new();
     for placed in &table.actions {
         *counts.entry(placed.action.stage).or_default().entry(placed.rank).or_default() += 1;
     }
-    // The row with the most actions is taken for the right one.
+    // The row with the maximum number of actions is assumed to be correct.
     let home = |stage: &u32| {
         counts[stage].iter().max_by_key(|&(&rank, &count)| (count, std::cmp::Reverse(rank))).map(|(&rank, _)| rank)
     };
@@ -101,7 +102,7 @@ fn stages_on_one_rank(table: &Table, problems: &mut Problems) {
     }
 }
 
-/// The forwards of the last stage may be numbered 1 to m where everything else is numbered 0 to m - 1.
+/// Renumbers the forwards on the last stage if they run from 1 to m and all others from 0 to m - 1.
 fn number_from_zero(table: &mut Table) {
     let last = table.actions.iter().map(|placed| placed.action.stage).max().unwrap_or(0);
     let (mut shifted, mut others) = (BTreeSet::new(), BTreeSet::new());

@@ -1,46 +1,46 @@
-//! From text to cells.
+//! Parser from text to cells.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::problem::Problems;
 use super::{CellAddress, MAX_BYTES, MAX_CELLS, Refused};
-use crate::schedule::{Action, ActionKind};
+use crate::action::{Action, ActionKind};
 
-/// Digits of a number at most: nine fit 32 bits.
+/// Maximum number of digits; nine digits fit in 32 bits.
 const DIGITS: usize = 9;
-/// Characters of a wrong cell that are repeated in its message.
+/// Maximum number of characters quoted in an error message.
 const QUOTED: usize = 40;
 
-/// An action where it stands.
+/// An action with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Placed {
-    /// Rank, counting the rows that are not empty.
+    /// Rank index; empty rows are not counted.
     pub rank: usize,
     pub address: CellAddress,
     pub action: Action,
 }
 
-/// All actions, rank by rank in order, and what is wrong so far.
+/// Actions in order, by rank, with the problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub ranks: usize,
     pub actions: Vec<Placed>,
     pub notes: Vec<String>,
     pub problems: Problems,
-    /// Whether there are cells that could not be read, so that what seems to be missing may stand in them.
+    /// True if some cells are not readable. Missing actions may be in these cells.
     pub has_unread: bool,
 }
 
-/// What a cell says.
+/// Contents of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Idle,
     One(Action),
-    /// Actions that overlap.
+    /// Overlapped actions.
     Overlap(Vec<Action>),
-    /// A send or a receive, or the wait for it.
+    /// Send, receive or wait.
     Exchange,
-    /// Gathering, release or reduction of sharded weights, or the wait for it.
+    /// Gather, release, reduction or wait for sharded weights.
     Sharding,
 }
 
@@ -83,7 +83,8 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
                     let last = actions.len().saturating_sub(1);
                     let overlapped = actions.into_iter().enumerate();
                     table.actions.extend(overlapped.map(|(place, action)| {
-                        // Only the first overlaps with the next: I and W of one backward follow each other.
+                        // The leading forward overlaps the backward. I and W of the same backward
+                        // run in sequence.
                         placed(if place == 0 && last > 0 { action.overlapped() } else { action })
                     }));
                 }
@@ -112,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
     Ok(table)
 }
 
-/// Reads one cell.
+/// Parses a cell.
 fn token(text: &str) -> Result<Token, String> {
     if text.is_empty() {
         return Ok(Token::Idle);
@@ -142,7 +143,7 @@ fn token(text: &str) -> Result<Token, String> {
     Ok(Token::Overlap(actions))
 }
 
-/// Stage, action, microbatch.
+/// Parses stage, action and microbatch.
 fn single(text: &str) -> Result<Token, String> {
     if text.starts_with('-') {
         return Err(format!("{}: a stage cannot be negative", quoted(text)));
@@ -185,7 +186,7 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// What stands in the place of an action's name.
+/// Returns the text at the position of the action name.
 fn name_of(rest: &str) -> &str {
     rest.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or(rest)
 }
@@ -198,7 +199,7 @@ fn read(digits: &str) -> Result<usize, String> {
     Ok(if digits.is_empty() { 0 } else { digits.parse().map_err(|_| format!("{} is no number", quoted(digits)))? })
 }
 
-/// A cell as messages repeat it: in quotes, cut, without characters that do not show.
+/// Quotes a cell for messages: truncated, without non-printable characters.
 fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().filter(|letter| !letter.is_control()).take(QUOTED).collect();
     if shown.len() < text.len() {

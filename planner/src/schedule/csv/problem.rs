@@ -1,39 +1,40 @@
-//! What is wrong with a table, by cell.
+//! Import errors with cell addresses.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::Schedule;
+use crate::action::Schedule;
 use crate::simulate::{Placed, Wait};
 
-/// Most problems that are told one by one.
+/// Maximum number of listed problems.
 const MOST: usize = 100;
 
-/// A cell of a table, counted from 1.
+/// A cell in a table; indices start at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CellAddress {
-    /// Row, the rank plus one where no row is empty.
+    /// Row number: rank + 1, if no row is empty.
     pub row: u32,
-    /// Column; absent where the whole row is meant.
+    /// Column number; `None` for a full row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
 }
 
 impl CellAddress {
-    /// A cell.
+    /// Creates a cell address.
     pub const fn new(row: u32, column: u32) -> Self {
         Self { row, column: Some(column) }
     }
 
-    /// Where an action of a schedule stands in the table that [`crate::export::torch_csv_of`] makes of it.
+    /// Returns the address of an action in the table that [`crate::export::torch_csv_of`] writes
+    /// for `schedule`.
     pub fn of(schedule: &Schedule, Placed { rank, place, .. }: Placed) -> Self {
         let column = crate::export::torch_csv_column(&schedule.orders[rank], place);
         Self::new(rank as u32 + 1, column as u32 + 1)
     }
 
-    /// As spreadsheets name it, "C2"; a row by its number.
+    /// Returns the spreadsheet notation, for example "C2", or the row number.
     pub fn name(self) -> String {
         let mut letters = Vec::new();
         let mut left = self.column.unwrap_or(0);
@@ -54,17 +55,17 @@ impl fmt::Display for CellAddress {
     }
 }
 
-/// One thing that is wrong.
+/// A problem in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TableProblem {
-    /// Where; absent where the table as a whole is meant.
+    /// Address; `None` for a problem with the table as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<CellAddress>,
-    /// The cell as spreadsheets name it, "C2".
+    /// Address in spreadsheet notation, for example "C2".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    /// What is wrong, and what would be right.
+    /// Description of the problem and the expected content.
     pub detail: String,
 }
 
@@ -77,26 +78,27 @@ impl fmt::Display for TableProblem {
     }
 }
 
-/// A link of a deadlock: an action that cannot start before another, which stands behind the action of the next link.
+/// A step in a deadlock cycle: a blocked action requires another action, queued behind the blocked
+/// action of the following step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CellWait {
-    /// Where the action stands that cannot start.
+    /// Address of the blocked action.
     pub at: CellAddress,
-    /// That cell as spreadsheets name it.
+    /// The same address in spreadsheet notation.
     pub cell: String,
-    /// The action in the torch grammar.
+    /// The blocked action in torch grammar.
     pub action: String,
-    /// Where the action stands that it waits for.
+    /// Address of the required action.
     pub needs_at: CellAddress,
-    /// That cell as spreadsheets name it.
+    /// The same address in spreadsheet notation.
     pub needs_cell: String,
-    /// The action that it waits for.
+    /// The required action in torch grammar.
     pub needs: String,
 }
 
 impl CellWait {
-    /// A wait, with the addresses of its ends.
+    /// Creates a deadlock step from `wait`. `address` maps positions to cells.
     pub fn new(wait: &Wait, address: impl Fn(Placed) -> CellAddress) -> Self {
         let (at, needs_at) = (address(wait.waiting), address(wait.needs));
         Self {
@@ -110,15 +112,15 @@ impl CellWait {
     }
 }
 
-/// Why a table is refused.
+/// Import error.
 #[derive(Debug, Clone, PartialEq, Eq, Default, thiserror::Error)]
 #[error("{}", describe(self))]
 pub struct Refused {
-    /// What is wrong, in the order of the rows and columns; the first hundred.
+    /// Up to 100 problems, sorted by row and column.
     pub problems: Vec<TableProblem>,
-    /// Problems beyond those.
+    /// Number of problems not listed.
     pub further: usize,
-    /// Where every cell is right: the actions that wait for each other in a circle.
+    /// Deadlock cycle, if all cells are valid.
     pub deadlock: Vec<CellWait>,
 }
 
@@ -132,7 +134,7 @@ fn describe(refused: &Refused) -> String {
     }
 }
 
-/// "deadlock: C2 1B0 waits for 2B0 in D3, behind B3 2F1, which waits for ..."
+/// Formats a cycle as "deadlock: C2 1B0 waits for 2B0 in D3, behind B3 2F1, which waits for ..."
 pub fn describe_deadlock(waits: &[CellWait]) -> String {
     let links = waits.iter().enumerate().map(|(index, wait)| {
         let next = &waits[(index + 1) % waits.len()];
@@ -147,13 +149,13 @@ impl Refused {
         Self { deadlock: waits.iter().map(|wait| CellWait::new(wait, &address)).collect(), ..Self::default() }
     }
 
-    /// A table that is wrong as a whole.
+    /// Creates an error for the table as a whole.
     pub(super) fn whole(detail: String) -> Self {
         Self { problems: vec![TableProblem { at: None, cell: None, detail }], ..Self::default() }
     }
 }
 
-/// Problems as they are found.
+/// Collects problems.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     found: Vec<TableProblem>,
@@ -161,7 +163,7 @@ pub(super) struct Problems {
 }
 
 impl Problems {
-    /// Notes a problem at a cell or a row, or of the whole table.
+    /// Adds a problem for a cell, a row or the table as a whole.
     pub(super) fn add(&mut self, at: Option<CellAddress>, detail: String) {
         if self.found.len() < MOST {
             let cell = at.filter(|at| at.column.is_some()).map(CellAddress::name);
@@ -171,12 +173,12 @@ impl Problems {
         }
     }
 
-    /// Whether no more can be told one by one.
+    /// Returns whether the list is full.
     pub(super) const fn is_full(&self) -> bool {
         self.further > 0
     }
 
-    /// The problems in the order of their cells, if there are any.
+    /// Returns an error with all problems in cell order, if any.
     pub(super) fn finish(mut self) -> Result<(), Refused> {
         if self.found.is_empty() {
             return Ok(());

@@ -19,7 +19,7 @@ fn of(kind: ScheduleKind, ranks: usize, chunks: usize, microbatches: usize) -> O
     Some((schedule, flows))
 }
 
-/// Every kind, written and read again, is the same schedule on the same ranks.
+/// Export and import preserve the schedule and its ranks, for all schedule kinds.
 #[test]
 fn what_is_exported_is_imported_again() {
     let mut seen = 0;
@@ -66,7 +66,8 @@ fn what_a_simulation_makes_itself_is_counted_and_left_out() {
     );
 }
 
-/// Tables as torch 2.15 writes them with communication, p = 2, m = 2: 1F1B, and an overlapped pair with its sends inside.
+/// Tables with communication from torch 2.15, p = 2, m = 2: 1F1B, and an overlapped pair that
+/// contains sends.
 #[test]
 fn tables_with_communication_are_the_tables_without() {
     let table = "0UNSHARD,0WAIT_UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0WAIT_RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0WAIT_RECV_B1,0B1,0WAIT_SEND_F1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD
@@ -95,7 +96,7 @@ fn tables_with_communication_are_the_tables_without() {
     }
 }
 
-/// The text of `_format_pipeline_order` for 1F1B with p = 2 and m = 2, with a mark of an error.
+/// Output of `_format_pipeline_order` for 1F1B with p = 2, m = 2 and an error marker.
 #[test]
 fn a_grid_of_steps_and_ranks_is_the_same_table() {
     let grid = [
@@ -116,7 +117,7 @@ fn a_grid_of_steps_and_ranks_is_the_same_table() {
     assert_eq!(refused(wrong)[0], "row 1, column 2 (B1): \"0Z0\": there is no action \"Z\"");
 }
 
-/// The rows that torch 2.9 prints for p = 2, m = 3: the last rank counts its forwards from one.
+/// Rows that torch 2.9 prints for p = 2, m = 3. The last rank numbers its forwards from one.
 #[test]
 fn the_shifted_table_of_torch_is_set_right() {
     let imported = read("0F0,,,0F1,0B0,0F2,0B1,,0B2\n,1F1,1B0,1F2,1B1,1F3,1B2\n").unwrap();
@@ -130,11 +131,11 @@ fn the_shifted_table_of_torch_is_set_right() {
     assert_eq!(read("0F1,0B0,0F2,0B1").unwrap().schedule, one_f_one_b(1, 2));
 }
 
-/// Where each stage stands on two rows, the copy entered at the last rank is numbered from p on.
+/// Mirrored rows: the copy that starts at the last rank is numbered from p.
 #[test]
 fn microbatches_may_enter_at_both_ends() {
     let imported = read("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n").unwrap();
-    assert_eq!(imported.flows, Flows::placed(2, 4, 2, crate::flow::Placement::Bidirectional));
+    assert_eq!(imported.flows, Flows::placed(2, 4, 2, crate::stage_graph::Placement::Bidirectional));
     assert_eq!(torch_csv_of(&imported.schedule), "0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n");
     assert!(imported.notes[0].starts_with("stages stand on two rows"), "{:?}", imported.notes);
     let same_numbers = read("0F0,1F0,1B0,0B0\n0F0,1F0,1B0,0B0\n").unwrap();
@@ -192,7 +193,7 @@ fn all_faults_are_told_at_once_in_the_order_of_the_cells() {
     assert_eq!(read(&scattered.join("\n")).unwrap_err().problems.len(), 100);
 }
 
-/// Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward.
+/// Rank 1 needs two forwards before a backward; rank 0 needs a backward before forward 1.
 #[test]
 fn a_deadlock_is_a_circle_of_cells() {
     let refused = read("0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n").unwrap_err();
@@ -229,7 +230,7 @@ proptest! {
         }
     }
 
-    /// A sound table with one cell changed, left out, or exchanged with another: refused, or sound as well.
+    /// A valid table with a changed, removed or swapped cell is either rejected or still valid.
     #[test]
     fn a_spoilt_table_is_refused_or_runs(
         kind in 0_usize..13, p in 1_usize..5, m in 1_usize..9, a in any::<prop::sample::Index>(), b in any::<prop::sample::Index>(),
@@ -250,7 +251,7 @@ proptest! {
         }
     }
 
-    /// Larger shapes: written and read again.
+    /// Round trip for larger shapes.
     #[test]
     fn any_kind_goes_there_and_back(kind in 0_usize..13, p in 1_usize..9, v in 1_usize..4, m in 1_usize..24) {
         if ScheduleKind::ALL[kind] != ScheduleKind::WaitFreeCyclic
@@ -271,10 +272,11 @@ fn a_table_beyond_the_budget_is_refused_as_a_whole() {
     assert_eq!(read(&torch_csv_of(&gpipe(4, 200))).unwrap().schedule, gpipe(4, 200));
 }
 
-/// Looking for every row, or every first action, among all of them would take hours.
+/// Guards against quadratic run time, which would take hours.
 ///
-/// Rows of `0F0`: all but the first are on the wrong rank and stand twice, and the first has no backward. With as many rows of
-/// `0B0`: all but one are on the wrong rank, all but one of each kind stand twice.
+/// Rows with `0F0`: all rows except row 1 are duplicates on a wrong rank, and row 1 has no
+/// backward. With equally many rows with `0B0`: all except one are on the wrong rank, and all
+/// except one per kind are duplicates.
 #[test]
 fn large_tables_are_refused_at_once() {
     let rows = 300_000;

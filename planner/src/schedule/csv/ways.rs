@@ -1,14 +1,14 @@
-//! The ways of the microbatches: every one goes through every stage, or through every stage of one of two copies.
+//! Microbatch routes: a microbatch visits all stages, or all stages in one of two copies.
 
 use super::cells::sorted;
 use super::parse::Table;
 use super::problem::Problems;
 use super::{CellAddress, Refused};
-use crate::flow::{Flows, Path, Placement};
-use crate::schedule::Action;
+use crate::action::Action;
+use crate::stage_graph::{Flows, Path, Placement};
 
-/// The ways of the microbatches of a table whose numbers have no gaps and whose cells are whole; refuses it where cells
-/// are missing.
+/// Returns the routes for a table with gap-free numbers and complete cells. Returns an error if
+/// cells are missing.
 pub(super) fn ways(table: &Table) -> Result<Flows, Refused> {
     let count = |number: &dyn Fn(&Action) -> u32| {
         table.actions.iter().map(|placed| number(&placed.action) as usize + 1).max().unwrap_or(0)
@@ -54,8 +54,8 @@ pub(super) fn ways(table: &Table) -> Result<Flows, Refused> {
     Flows::new(table.ranks, stage_rank, &paths).map_err(|error| Refused::whole(error.to_string()))
 }
 
-/// Where two copies of the stages face each other and every microbatch stays in one of them: whether that is the second,
-/// for each microbatch.
+/// For two mirrored copies, returns whether each microbatch uses the second copy. Returns `None` if
+/// there are no mirrored copies, or a microbatch uses both.
 fn seconds(table: &Table, stage_rank: &[u32], microbatches: usize) -> Option<Vec<bool>> {
     let ranks = table.ranks;
     if stage_rank != Placement::Bidirectional.ranks_of(2 * ranks, ranks) {

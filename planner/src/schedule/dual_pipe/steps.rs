@@ -1,40 +1,41 @@
-//! The eight steps of a rank that DualPipe and DualPipeV share.
+//! The eight steps per rank, common to DualPipe and DualPipeV.
 
 use std::collections::VecDeque;
 
-use crate::schedule::{Action, ActionKind};
+use crate::action::{Action, ActionKind};
 
-/// One of the two flows through a rank: in DualPipe a direction, in DualPipeV an arm of the V.
+/// One of two flows through a rank: a direction in DualPipe, an arm of the V in DualPipeV.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::schedule) struct Flow {
-    /// The rank's stage of it.
+    /// The rank's stage in this flow.
     pub stage: usize,
-    /// The microbatch that goes first.
+    /// First microbatch.
     pub first_microbatch: usize,
 }
 
-/// A rank's place between where its first flow enters and where it turns.
+/// Position of a rank between entry and turning point of flow 0.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::schedule) struct Steps {
-    /// Ranks on that way.
+    /// Number of ranks between entry and turning point.
     pub places: usize,
-    /// This rank's, from 0.
+    /// Position of this rank, starting at 0.
     pub place: usize,
-    /// Microbatches of each flow.
+    /// Microbatches per flow.
     pub microbatches: usize,
 }
 
 impl Steps {
-    /// The order of the rank. With n places, this being the k-th from 0, M microbatches a flow, and indices for flows:
+    /// Returns the order of the rank. With n positions, position k (from 0), M microbatches per
+    /// flow, and flow numbers as suffixes:
     /// 1. 2 (n - k - 1) times F0;
     /// 2. k + 1 times F0, F1;
     /// 3. n - k - 1 times I1, W1, F1;
-    /// 4. M - 2 n + k + 1 times F0 with B1, F1 with B0; where the flow turns the very first pair runs one after the
-    ///    other, its forward having nothing to wait for;
+    /// 4. M - 2 n + k + 1 times F0 with B1, F1 with B0; at the turning point, the initial pair runs
+    ///    in sequence, because its forward has no pending input;
     /// 5. n - k - 1 times B1, then F1 with B0;
-    /// 6. k + 1 times B1, B0, the second half of them without their W;
+    /// 6. k + 1 times B1, B0, the second half of them without W;
     /// 7. n - k - 1 times the oldest W, then I0;
-    /// 8. the W left.
+    /// 8. the remaining W.
     pub(in crate::schedule) fn order(self, flows: [Flow; 2]) -> Vec<Action> {
         let Self { places, place, microbatches } = self;
         let behind = places - place - 1;
@@ -75,13 +76,13 @@ impl Steps {
     }
 }
 
-/// The order as it grows. Both flows take their microbatches in turn.
+/// The order under construction. Both flows process microbatches in sequence.
 #[derive(Debug)]
 struct Row {
     flows: [Flow; 2],
     forwards: [usize; 2],
     backwards: [usize; 2],
-    /// W put off, the oldest first.
+    /// Deferred W, oldest first.
     waiting: VecDeque<Action>,
     order: Vec<Action>,
 }
@@ -118,7 +119,7 @@ impl Row {
         self.order.extend(self.waiting.pop_front());
     }
 
-    /// A forward of one flow overlapped with a backward of the other.
+    /// Adds a forward of one flow overlapped with a backward of the other.
     fn pair(&mut self, forward: usize, backward: usize) {
         self.forward(forward);
         if let Some(first) = self.order.last_mut() {

@@ -1,25 +1,25 @@
-//! The banker's rule (Dijkstra): never lend so much that not everybody can finish.
+//! The banker's algorithm (Dijkstra): allocate memory only if all microbatches can still finish.
 
 use crate::cost::PipelineCosts;
 use crate::cost::pipeline::Cell;
 use crate::units::Bytes;
 
-/// What the microbatches in flight hold and still need on every rank. Microbatches that feed each other are one
-/// *family*: none of its memory comes back before all of it has gone forward.
+/// Allocated and required memory per rank for the microbatches in flight. Connected microbatches
+/// form a *family*: its memory is released only after all its forwards have run.
 #[derive(Debug, Clone)]
 pub(super) struct Banker {
     ranks: usize,
-    /// Family of each microbatch.
+    /// Family per microbatch.
     family: Vec<u32>,
-    /// By family and rank: held now.
+    /// Allocated bytes by family and rank.
     held: Vec<u64>,
-    /// By rank: held now by all families together.
+    /// Total allocated bytes per rank.
     lent: Vec<u64>,
-    /// By family and rank: forwards that have not run.
+    /// Bytes required by remaining forwards, by family and rank.
     needed: Vec<u64>,
-    /// Families that have begun and not ended, in an order in which they can finish one after the other.
+    /// Families in flight, in an order in which they can finish one after the other.
     in_flight: Vec<u32>,
-    /// Cells of each family whose backward has not run.
+    /// Number of remaining backward cells per family.
     left: Vec<u32>,
 }
 
@@ -45,8 +45,8 @@ impl Banker {
         banker
     }
 
-    /// The largest need of any rank for one family alone beside what is `fixed`: bytes, rank, and the family's last
-    /// microbatch.
+    /// Returns the maximum need of a single family on a rank in addition to `fixed`: bytes, rank,
+    /// and the family's last microbatch.
     pub(super) fn largest_need(&self, fixed: &[Bytes]) -> Option<(Bytes, usize, usize)> {
         let families = self.left.len();
         let needs = (0..families).flat_map(|family| (0..self.ranks).map(move |rank| (family, rank)));
@@ -57,7 +57,8 @@ impl Banker {
         Some((largest.0, largest.1, last))
     }
 
-    /// Whether everybody can still finish after a forward of `microbatch` has taken `bytes` on `rank`.
+    /// Returns whether all families can still finish after a forward of `microbatch` has allocated
+    /// `bytes` on `rank`.
     pub(super) fn may_lend(&self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) -> bool {
         let loan = Loan { borrower: self.family[microbatch], rank, bytes };
         let Some(left) = self.unlent(caps, rank).checked_sub(bytes) else { return false };
@@ -68,8 +69,9 @@ impl Banker {
         caps[rank].get().saturating_sub(self.lent[rank])
     }
 
-    /// Whether all in flight can finish in the order they have, which leaves `left` on the loan's rank; on other ranks
-    /// nothing changes. Who begins with it comes last, when everything has come back: a family fits by itself.
+    /// Returns whether the families in flight can finish in their current order if `left` bytes
+    /// remain on the loan's rank. Other ranks do not change. A new family is appended: it fits
+    /// after all others have released their memory.
     fn keeps_order(&self, loan: Loan, left: u64) -> bool {
         let mut free = left;
         self.in_flight.iter().all(|&family| {
@@ -81,12 +83,12 @@ impl Banker {
         })
     }
 
-    /// An order in which everybody can finish after a loan, if there is one.
+    /// Returns an order in which all families can finish after the loan, if any.
     fn finishing_order(&self, caps: &[Bytes], loan: Loan) -> Option<Vec<u32>> {
         let at = |family: u32, on: usize| family as usize * self.ranks + on;
         let left = |on: usize| self.unlent(caps, on) - if on == loan.rank { loan.bytes } else { 0 };
         let needs = |family: u32, on: usize| self.needed[at(family, on)] - loan.of(family, on);
-        // Mostly nobody could finish first, which needs no list to find out.
+        // Fast path: usually, if there is no order, no family can start it.
         let is_first = |family: u32| (0..self.ranks).all(|on| needs(family, on) <= left(on));
         if !is_first(loan.borrower) && !self.in_flight.iter().any(|&family| is_first(family)) {
             return None;
@@ -109,7 +111,7 @@ impl Banker {
         Some(order)
     }
 
-    /// Lends what [`Self::may_lend`] allows.
+    /// Allocates memory permitted by [`Self::may_lend`].
     pub(super) fn forward(&mut self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) {
         let loan = Loan { borrower: self.family[microbatch], rank, bytes };
         if !self.keeps_order(loan, self.unlent(caps, rank) - bytes) {
@@ -130,29 +132,29 @@ impl Banker {
         self.lent[rank] -= bytes;
         self.left[family as usize] -= 1;
         if self.left[family as usize] == 0 {
-            // What has come back leaves the others room to finish in the order they have.
+            // Released memory never invalidates the order of the remaining families.
             self.in_flight.retain(|&other| other != family);
         }
     }
 }
 
-/// A forward that would run.
+/// Memory allocation for a forward.
 #[derive(Clone, Copy)]
 struct Loan {
-    /// Its family.
+    /// Family that runs the forward.
     borrower: u32,
     rank: usize,
     bytes: u64,
 }
 
 impl Loan {
-    /// What a family borrows by it on a rank.
+    /// Returns the bytes that a family allocates on a rank with this loan.
     const fn of(self, family: u32, rank: usize) -> u64 {
         if family == self.borrower && rank == self.rank { self.bytes } else { 0 }
     }
 }
 
-/// Numbers the sets of microbatches that feed each other, in order of their first.
+/// Numbers the sets of connected microbatches, ordered by minimum index.
 fn families(costs: &PipelineCosts) -> Vec<u32> {
     let count = costs.microbatches();
     let mut parent: Vec<usize> = (0..count).collect();
@@ -176,7 +178,7 @@ fn families(costs: &PipelineCosts) -> Vec<u32> {
         .collect()
 }
 
-/// The first of the set that a microbatch belongs to.
+/// Returns the minimum index in the set (union-find root).
 fn root(parent: &mut [usize], mut at: usize) -> usize {
     while parent[at] != at {
         parent[at] = parent[parent[at]];
@@ -194,8 +196,9 @@ mod tests {
     use crate::random::Random;
 
     proptest! {
-        /// Forwards at random, and backwards of families that have none left: who may go on in the order that is remembered
-        /// could in one sought anew, and after every loan all can finish.
+        /// Random forwards, and backwards of families with no remaining forwards. A loan permitted
+        /// by the stored order is also permitted by a new search. After each loan, all families can
+        /// finish.
         #[test]
         fn the_remembered_order_allows_nothing_that_none_would(
             ranks in 1_usize..4, microbatches in 1_usize..7, segments in 1_usize..3, room in 0_u64..60, seed in any::<u32>(),

@@ -1,17 +1,17 @@
-//! One of a rank's two queues: what has not arrived yet by time, what has by preference.
+//! A queue of a rank: pending cells by arrival time, arrived cells by priority.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::units::Nanos;
 
-/// Preference (smaller first), then cell.
+/// (Priority, cell). Smaller values take precedence.
 pub(super) type Entry = (u64, u32);
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     coming: BinaryHeap<Reverse<(Nanos, Entry)>>,
-    /// The most preferred last.
+    /// Arrived entries in descending order. The entry with the highest precedence is at the end.
     there: Vec<Entry>,
 }
 
@@ -25,7 +25,7 @@ impl Queue {
         self.coming.push(Reverse((arrival, entry)));
     }
 
-    /// Takes in what has arrived by a time.
+    /// Moves cells that arrive until `time` to the arrived cells.
     pub(super) fn receive(&mut self, time: Nanos) {
         while let Some(&Reverse((arrival, entry))) = self.coming.peek() {
             if arrival > time {
@@ -37,12 +37,12 @@ impl Queue {
         }
     }
 
-    /// Whether something has arrived that may run.
+    /// Returns whether an arrived cell satisfies `may_run`.
     pub(super) fn has(&self, mut may_run: impl FnMut(u32) -> bool) -> bool {
         self.there.iter().rev().any(|&(_, cell)| may_run(cell))
     }
 
-    /// When the first arrives that has not yet and may run.
+    /// Returns the earliest arrival time of a pending cell that satisfies `may_run`.
     pub(super) fn next_arrival(&self, mut may_run: impl FnMut(u32) -> bool) -> Option<Nanos> {
         let &Reverse((arrival, (_, first))) = self.coming.peek()?;
         if may_run(first) {
@@ -52,7 +52,7 @@ impl Queue {
         able.map(|Reverse((arrival, _))| *arrival).min()
     }
 
-    /// Takes out the most preferred that has arrived and may run.
+    /// Removes the arrived cell with the highest precedence that satisfies `may_run`.
     pub(super) fn take(&mut self, mut may_run: impl FnMut(u32) -> bool) -> Option<u32> {
         let place = self.there.iter().rposition(|&(_, cell)| may_run(cell))?;
         Some(self.there.remove(place).1)

@@ -1,21 +1,22 @@
-//! What every walk must keep: complete orders, the simulator's times, memory, and no deadlock.
+//! Invariants: complete orders, times equal to the simulator's, memory limits, no deadlocks.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::check::check_run;
 use crate::cost::UniformTimes;
-use crate::flow::{Flows, Path};
 use crate::random::Random;
 use crate::schedule::one_f_one_b;
 use crate::simulate::{StepEnd, execute};
+use crate::stage_graph::{Flows, Path};
 
 fn times(communication: u64) -> UniformTimes {
     let unit = Nanos::new(1);
     UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::new(communication) }
 }
 
-/// Encoders with their sub-microbatches before a backbone of `segments` segments, times and memory at random.
+/// Encoders with sub-microbatches and a backbone with `segments` segments, with random times and
+/// memory.
 pub(super) fn multimodal(ranks: usize, microbatches: usize, segments: usize, seed: u32) -> (PipelineCosts, Vec<u32>) {
     let mut random = Random::new(seed, 0);
     let (mut paths, mut groups) = (Vec::new(), Vec::new());
@@ -51,7 +52,8 @@ fn shuffled(count: usize, random: &mut Random) -> Vec<u32> {
     order
 }
 
-/// With equal times and the memory of 1F1B the walk is as fast as 1F1B, whose makespan is (m + p - 1)(F + B).
+/// With equal times and the memory of 1F1B, the makespan equals the 1F1B makespan, (m + p - 1)(F +
+/// B).
 #[test]
 fn equal_microbatches_under_the_memory_of_1f1b_take_its_time() {
     let costs = PipelineCosts::uniform(4, 1, 8, times(0));
@@ -84,7 +86,8 @@ proptest! {
         let mut random = Random::new(seed, 1);
         let count = 2 * microbatches;
         let priorities = Priorities { forward: shuffled(count, &mut random), backward: shuffled(count, &mut random) };
-        // From memory for the largest family alone upwards: deadlocks must be steered around.
+        // Limits from the maximum need of a single family upwards, so that the algorithm must avoid
+        // deadlocks.
         let least = Interleaving::new(&costs, &groups, Bytes::ZERO).unwrap_err().needs;
         let limit = least + Bytes::new(spare);
         let interleaving = Interleaving::new(&costs, &groups, limit).unwrap();
@@ -93,8 +96,8 @@ proptest! {
         prop_assert_eq!(check_run(&found.schedule, &execution, &costs, limit), Ok(()));
         let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(&costs);
         prop_assert_eq!(end, found.end);
-        prop_assert!(crate::compare::lower_bound(&costs) <= end);
-        // A second walk in the same buffers is the same.
+        prop_assert!(crate::lower_bound::lower_bound(&costs) <= end);
+        // A repeated run with reused buffers has the same result.
         let mut interleaver = Interleaver::new(&interleaving);
         interleaver.end(&Priorities::natural(count));
         prop_assert_eq!(interleaver.interleave(&priorities), found);

@@ -1,14 +1,14 @@
-//! One walk through time.
+//! A single interleaving run.
 
 use super::banker::Banker;
 use super::queue::Queue;
 use super::{Interleaving, Priorities};
-use crate::schedule::{Action, Schedule};
+use crate::action::{Action, Schedule};
 use crate::units::{Bytes, Nanos};
 
 const NEVER: Nanos = Nanos::new(u64::MAX);
 
-/// Where a cell stands.
+/// Rank, stage and microbatch of a cell.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     rank: u32,
@@ -16,19 +16,19 @@ struct Place {
     microbatch: u32,
 }
 
-/// What a rank would do next.
+/// Next action of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Next {
     start: Nanos,
     forward: bool,
 }
 
-/// What is known of what a rank would do next.
+/// Cached next action of a rank.
 #[derive(Debug, Clone, Copy)]
 enum Known {
-    /// Nothing: something has changed since it was looked at.
+    /// Must be computed again.
     Stale,
-    /// This, or nothing that it could do.
+    /// The action, or `None` if the rank cannot run any.
     Fresh(Option<Next>),
 }
 
@@ -37,20 +37,19 @@ struct Rank {
     free: Nanos,
     stream: Nanos,
     held: Bytes,
-    /// Whether the last action was a forward.
+    /// True if the last action was a forward.
     was_forward: bool,
     forwards: Queue,
     backwards: Queue,
-    /// What it would do next.
     next: Known,
-    /// Forwards that had run on all ranks when that was looked at.
+    /// Number of forwards on all ranks when `next` was computed.
     looked_after: u32,
     order: Vec<Action>,
 }
 
 impl Rank {
-    /// Whether it would do something else if more forwards might run: not where a backward has its turn, nor where a forward
-    /// starts as soon as the rank is free.
+    /// Returns whether released memory could change the rank's next action. It cannot if a backward
+    /// is due, or if a forward starts as soon as the rank is free.
     fn would_borrow(&self) -> bool {
         let Known::Fresh(Some(next)) = self.next else { return true };
         next.start > self.free || !(next.forward || self.was_forward)
@@ -62,9 +61,9 @@ pub(super) struct Walk<'a> {
     interleaving: &'a Interleaving<'a>,
     places: Vec<Place>,
     ranks: Vec<Rank>,
-    /// Inputs of each microbatch that are still to come, and the latest arrival so far.
+    /// Number of pending inputs per microbatch, and the latest arrival so far.
     inputs: Vec<(u32, Nanos)>,
-    /// Gradients of each microbatch that are still to come, the end of its own last forward included.
+    /// Number of pending gradients per microbatch, including the end of its last forward.
     gradients: Vec<(u32, Nanos)>,
     forward_end: Vec<Nanos>,
 }
@@ -101,11 +100,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks from the start; `false` where memory stops every rank before all is done.
+    /// Runs from the start. Returns false if memory limits block all ranks.
     pub(super) fn run(&mut self, priorities: &Priorities, mut banker: Option<Banker>) -> bool {
         self.reset(priorities);
         let mut left = 2 * self.places.len();
-        // Forwards run so far.
+        // Number of forwards run.
         let mut lent = 0;
         while left > 0 {
             let mut best: Option<(usize, Next)> = None;
@@ -126,7 +125,7 @@ impl<'a> Walk<'a> {
             }
             let Some((rank, next)) = best else { return false };
             if banker.is_some() && next.forward && self.ranks[rank].looked_after != lent {
-                // What other ranks have borrowed since may forbid what this one was allowed.
+                // Later allocations by other ranks may forbid this forward.
                 let again = self.look(rank, banker.as_ref());
                 self.ranks[rank].next = Known::Fresh(again);
                 self.ranks[rank].looked_after = lent;
@@ -142,7 +141,7 @@ impl<'a> Walk<'a> {
             left -= 1;
             lent += u32::from(next.forward);
             if banker.is_some() && !next.forward {
-                // What one rank gives back others may borrow.
+                // Other ranks can allocate the released memory.
                 for rank in self.ranks.iter_mut().filter(|rank| rank.would_borrow()) {
                     rank.next = Known::Stale;
                 }
@@ -172,7 +171,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a rank would do next, and when.
+    /// Computes a rank's next action and start time.
     fn look(&mut self, rank: usize, banker: Option<&Banker>) -> Option<Next> {
         let (held, free, was_forward) = {
             let rank = &mut self.ranks[rank];
@@ -184,7 +183,7 @@ impl<'a> Walk<'a> {
         let Rank { forwards, backwards, .. } = &self.ranks[rank];
         let backward = backwards.has(|_| true);
         if backward && was_forward {
-            // Its turn, whether a forward may run or not.
+            // A backward is due, regardless of available forwards.
             return Some(Next { start: free, forward: false });
         }
         match (forwards.has(&may_run), backward) {
@@ -200,7 +199,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Which forwards a rank that holds `held` has memory for.
+    /// Returns a filter for the forwards that fit on a rank with `held` allocated bytes.
     fn may_run<'b>(&'b self, rank: usize, held: Bytes, banker: Option<&'b Banker>) -> impl Fn(u32) -> bool + 'b {
         let (interleaving, places) = (self.interleaving, &self.places);
         let cap = interleaving.caps[rank];
@@ -255,7 +254,7 @@ impl<'a> Walk<'a> {
         let Place { stage, microbatch, .. } = self.places[cell];
         let microbatch = microbatch as usize;
         let end = self.occupy(rank, start, Action::backward(stage as usize, microbatch), costs.backward(cell));
-        // The rank is busy until then, so its memory may be given back at once.
+        // Release the memory immediately, because the rank is busy until the end of the backward.
         let held = &mut self.ranks[rank].held;
         *held = held.saturating_sub(costs.activation[cell]);
         self.ranks[rank].was_forward = false;
@@ -273,7 +272,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One of the things that the last backward of a microbatch waits for is there at `time`.
+    /// Records that a dependency of a microbatch's last backward is available at `time`.
     fn expect_gradient(&mut self, microbatch: usize, time: Nanos, priorities: &Priorities) {
         let (left, latest) = &mut self.gradients[microbatch];
         *left -= 1;
@@ -284,7 +283,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Deeper stages of a group first, then the order of its parts.
+    /// Enqueues a forward. In a group, deeper stages have precedence, then lower sub-microbatches.
     fn offer_forward(&mut self, cell: usize, arrival: Nanos, priorities: &Priorities) {
         let Place { rank, stage, microbatch } = self.places[cell];
         let group = self.interleaving.groups[microbatch as usize] as usize;
@@ -294,7 +293,8 @@ impl<'a> Walk<'a> {
         rank.next = Known::Stale;
     }
 
-    /// Shallower stages of a group first: they are further on their way.
+    /// Enqueues a backward. In a group, shallower stages have precedence, because they are closer
+    /// to completion.
     fn offer_backward(&mut self, cell: usize, arrival: Nanos, priorities: &Priorities) {
         let Place { rank, stage, microbatch } = self.places[cell];
         let group = self.interleaving.groups[microbatch as usize] as usize;
@@ -321,7 +321,7 @@ impl<'a> Walk<'a> {
         rank.stream
     }
 
-    /// End of the iteration if this replica were alone.
+    /// Returns the iteration time of this replica.
     pub(super) fn end(&self) -> Nanos {
         let costs = self.interleaving.costs;
         let ends = self.ranks.iter().enumerate().map(|(rank, of)| of.free + costs.sync[rank] + costs.optimizer[rank]);

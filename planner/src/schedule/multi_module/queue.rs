@@ -1,23 +1,25 @@
-//! What waits on a rank, and which rank goes on first.
+//! Action queue per rank, and selection of the rank with the earliest action.
 //!
-//! Actions become free to go and stay so: phases and oldest waves only advance, and so does the time at which a rank is free.
-//! Therefore each action moves through a few heaps and is never looked at in vain.
+//! Readiness is monotonic: phases, oldest waves and the times at which ranks become free only
+//! increase. Therefore an action moves through a small number of heaps and is never examined in
+//! vain.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::units::Nanos;
 
-/// An action that waits on its rank for its turn.
+/// A queued action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
-    /// When its inputs are there.
+    /// Time when all inputs are available.
     pub ready: Nanos,
     pub order: Order,
     pub stage: u32,
 }
 
-/// Among actions that can start at once: backwards, then earlier waves, then earlier items go first.
+/// Precedence of actions that can start at the same time: backwards, then lower wave, then lower
+/// item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Order {
     pub is_forward: bool,
@@ -25,29 +27,29 @@ pub(super) struct Order {
     pub item: u32,
 }
 
-/// When an action can start, and its order among those that can start at once.
+/// Start time and precedence.
 pub(super) type Key = (Nanos, Order);
 
-/// The actions of a rank whose inputs are there or on their way.
+/// Queued actions of a rank. Inputs are available or pending.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// When the rank has done what it does now.
+    /// Time when the rank becomes free.
     pub free: Nanos,
-    /// Those of later phases, by phase.
+    /// Actions in later phases, by phase.
     later_phases: BinaryHeap<Reverse<(u32, Waiting)>>,
-    /// Those whose inputs come after the rank is free.
+    /// Actions whose inputs arrive after `free`.
     coming: BinaryHeap<Reverse<Waiting>>,
-    /// Those whose inputs are there by then.
+    /// Actions whose inputs are available at `free`.
     here: BinaryHeap<Reverse<(Order, u32, Nanos)>>,
 }
 
 impl Queue {
-    /// Keeps an action until its phase.
+    /// Defers an action to its phase.
     pub(super) fn put_off(&mut self, phase: u32, what: Waiting) {
         self.later_phases.push(Reverse((phase, what)));
     }
 
-    /// An action of a phase that has begun; `None` when there is no more.
+    /// Removes a deferred action of a started phase; `None` if there is none.
     pub(super) fn take_up(&mut self, phase: usize) -> Option<Waiting> {
         let Reverse((first, _)) = self.later_phases.peek()?;
         if *first as usize > phase {
@@ -56,7 +58,7 @@ impl Queue {
         self.later_phases.pop().map(|Reverse((_, what))| what)
     }
 
-    /// An action that nothing but its inputs and the rank keeps from starting.
+    /// Adds an action that depends only on its inputs and on the rank.
     pub(super) fn admit(&mut self, what: Waiting) {
         if what.ready <= self.free {
             self.here.push(Reverse((what.order, what.stage, what.ready)));
@@ -65,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// The rank is busy until then.
+    /// Marks the rank as busy until `until`.
     pub(super) fn occupy(&mut self, until: Nanos) {
         self.free = until;
         while self.coming.peek().is_some_and(|Reverse(what)| what.ready <= until) {
@@ -75,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// What the rank does next; nothing while all waits for phases or waves.
+    /// Returns the earliest action, or `None` if all actions are blocked by phases or waves.
     pub(super) fn next(&self) -> Option<Key> {
         match (self.here.peek(), self.coming.peek()) {
             (Some(Reverse((order, ..))), _) => Some((self.free, *order)),
@@ -84,7 +86,7 @@ impl Queue {
         }
     }
 
-    /// Takes what [`Self::next`] names.
+    /// Removes the action returned by [`Self::next`].
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         match self.here.pop() {
             Some(Reverse((order, stage, ready))) => Some(Waiting { ready, order, stage }),
@@ -93,19 +95,21 @@ impl Queue {
     }
 }
 
-/// The first of many ranks, kept as their keys change one by one: a tree of matches, at most O(log ranks) a change.
+/// Tournament tree over the ranks, ordered by earliest action. Updates are O(log ranks).
 #[derive(Debug)]
 pub(super) struct Race {
-    /// Keys of the ranks, [`NEVER`] for those that wait and for those that fill up the tree.
+    /// Keys per rank; [`NEVER`] for blocked ranks and for padding.
     keys: Vec<u128>,
-    /// Winners of the matches; that at place p is between the winners at 2 p and 2 p + 1, or of the ranks behind the last.
+    /// Winners. The children of node p are nodes 2 p and 2 p + 1; children beyond the node array
+    /// are ranks.
     winners: Vec<u32>,
 }
 
-/// No key is greater.
+/// Maximum key.
 const NEVER: u128 = u128::MAX;
 
-/// A key as one number: time, then direction, wave and item. Waves have 31 bits, far more than there are microbatches.
+/// Encodes a key as an integer: time, direction, wave, item. Waves have 31 bits, more than required
+/// for any number of microbatches.
 fn number(key: Option<Key>) -> u128 {
     key.map_or(NEVER, |(time, Order { is_forward, wave, item })| {
         u128::from(time.get()) << 64 | u128::from(is_forward) << 63 | u128::from(wave) << 32 | u128::from(item)
@@ -122,20 +126,21 @@ impl Race {
         Self { keys: vec![NEVER; leaves], winners }
     }
 
-    /// A rank can go on at another moment, or not at all.
+    /// Updates the key of a rank; `None` if all its actions are blocked.
     pub(super) fn set(&mut self, rank: usize, key: Option<Key>) {
         let key = number(key);
         if std::mem::replace(&mut self.keys[rank], key) == key {
             return;
         }
         let leaves = self.keys.len();
-        // The one that went through before, and the one beside it, from the ranks to the top.
+        // Replay the matches from the leaf to the root.
         let mut place = leaves / 2 + rank / 2;
         let mut pair = [rank as u32 & !1, rank as u32 | 1];
         loop {
             let winner = if self.keys[pair[1] as usize] < self.keys[pair[0] as usize] { pair[1] } else { pair[0] };
             let before = std::mem::replace(&mut self.winners[place], winner);
-            // Where another rank won before and wins still, nothing changes further up.
+            // If another rank wins this match, both previously and now, the nodes above do not
+            // change.
             if place == 1 || (before == winner && winner != rank as u32) {
                 return;
             }
@@ -144,7 +149,7 @@ impl Race {
         }
     }
 
-    /// The rank that goes on first, the lower of equals; `None` when all wait.
+    /// Returns the rank with the minimum key, the lower index for ties; `None` if all are blocked.
     pub(super) fn first(&self) -> Option<usize> {
         let first = self.winners[1] as usize;
         (self.keys[first] != NEVER).then_some(first)
@@ -163,7 +168,8 @@ mod tests {
         Waiting { ready: Nanos::new(ready), order, stage: 0 }
     }
 
-    /// What is here goes by its order, whenever it came; what is coming by its time.
+    /// Available actions are ordered by precedence, regardless of arrival time. Pending actions are
+    /// ordered by arrival time.
     #[test]
     fn what_is_here_goes_before_what_is_coming() {
         let mut queue = Queue::default();
@@ -173,7 +179,7 @@ mod tests {
         }
         assert_eq!(queue.next(), Some((Nanos::new(5), order(true, 1, 3))));
         assert_eq!(queue.pop(), Some(waiting(5, order(true, 1, 3))));
-        // At 9 the backward is here too, and goes before the forward that has been waiting.
+        // At 9, the backward is also available and precedes the queued forward.
         queue.occupy(Nanos::new(9));
         assert_eq!(queue.pop(), Some(waiting(9, order(false, 0, 0))));
         assert_eq!(queue.pop(), Some(waiting(2, order(true, 1, 4))));
@@ -191,7 +197,7 @@ mod tests {
         assert_eq!(queue.take_up(2), Some(waiting(0, order(true, 0, 0))));
     }
 
-    /// Against a plain minimum, for every number of ranks up to nine and keys that come and go.
+    /// Compares with a linear minimum, for up to nine ranks and random key updates.
     #[test]
     fn the_first_rank_is_the_least_key() {
         for ranks in 1..10_usize {

@@ -1,24 +1,26 @@
-//! As much search as a schedule of its size is worth.
+//! Search effort by schedule size.
 
 use super::search::{Choice, Effort, TooLarge, search};
+use crate::action::Schedule;
 use crate::cost::PipelineCosts;
 use crate::random::Random;
-use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
+use crate::schedule::{Grouping, interleaved, one_f_one_b};
 use crate::simulate::{StepEnd, execute, peak_memory};
 use crate::units::{Bytes, Nanos};
 
-/// Most swaps tried; later ones change little.
+/// Maximum number of tried moves, beyond which results hardly improve.
 const SWAPS: usize = 200;
-/// Schedules that the whole portfolio simulates, about.
+/// Approximate number of schedules that the full portfolio simulates.
 const PORTFOLIO: usize = 50;
-/// Actions simulated, about. Where the portfolio has more, its best few are tried.
+/// Approximate limit on simulated actions. If the full portfolio exceeds it, the quick portfolio is
+/// used.
 const SIMULATED_ACTIONS: usize = 4_000_000;
 
-/// A good schedule within `limit` bytes on every rank, found in a time that hardly grows with its size; never behind the
-/// fixed order of 1F1B, or the interleaved one, where that fits.
+/// Returns a fast schedule for a limit of `limit` bytes per rank, in nearly constant time. The
+/// makespan never exceeds that of 1F1B (or the interleaved schedule), if this fits.
 ///
 /// # Errors
-/// Those of [`search`].
+/// See [`search`].
 pub fn within_seconds(costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, TooLarge> {
     let affordable = SIMULATED_ACTIONS / (2 * costs.flows.cells()).max(1);
     let mut random = Random::new(0, 0);
@@ -30,7 +32,8 @@ pub fn within_seconds(costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, T
         .map(|choice| no_longer_than_fixed(choice, costs, limit))
 }
 
-/// The quick portfolio has the fixed order for another order of entry only.
+/// Returns the fixed order with data loader entry order if it is faster. The quick portfolio does
+/// not contain it.
 fn no_longer_than_fixed(choice: Choice, costs: &PipelineCosts, limit: Bytes) -> Schedule {
     let (ranks, microbatches) = (costs.ranks(), costs.microbatches());
     let fixed = match costs.stages() / ranks {
@@ -49,7 +52,7 @@ mod tests {
     use crate::cost::UniformTimes;
     use crate::units::Nanos;
 
-    /// 120,000 actions: the 50 schedules of the portfolio would be six million.
+    /// 120,000 actions: the full portfolio with 50 schedules would simulate six million.
     #[test]
     fn a_large_pipeline_is_not_behind_1f1b_either() {
         let unit = Nanos::new(10);

@@ -1,9 +1,9 @@
-//! What all walks over the same costs share.
+//! Precomputed data, common to all walks with the same costs.
 
 use crate::cost::PipelineCosts;
 use crate::units::{Bytes, Nanos};
 
-/// The costs of every action, close together, and what is certain of a rank whatever order is taken.
+/// Compact costs per action, and lower bounds per rank that hold for all orders.
 pub struct Ground {
     stages: usize,
     microbatches: usize,
@@ -11,11 +11,11 @@ pub struct Ground {
     cells: Vec<Cell>,
     stage_rank: Vec<usize>,
     ranks: Vec<Rank>,
-    /// By microbatch, then stage: from the end of its backward there to the end of the iteration, if nothing else were to do.
+    /// By microbatch, then stage: minimum time from this backward's end to the iteration end.
     ways_back: Vec<Nanos>,
 }
 
-/// What a microbatch takes on a stage.
+/// Costs of a microbatch on a stage.
 #[derive(Clone, Copy)]
 pub(super) struct Cell {
     pub forward: Nanos,
@@ -27,15 +27,16 @@ pub(super) struct Cell {
 
 struct Rank {
     work: Nanos,
-    /// Synchronisation and optimizer.
+    /// Gradient synchronization and optimizer time.
     closing: Nanos,
     lowest_stage: usize,
-    /// From its lowest stage: where its last action is. Shortest first, with the microbatch.
+    /// Pairs (minimum time, microbatch) in ascending order. The time runs from the end of a
+    /// backward on the lowest stage, which contains the rank's final action, to the iteration end.
     ways_back: Vec<(Nanos, u32)>,
 }
 
 impl Ground {
-    /// Of a pipeline whose microbatches all visit all stages.
+    /// Precomputes a pipeline in which all microbatches visit all stages.
     pub fn of(costs: &PipelineCosts) -> Self {
         let (stages, microbatches) = (costs.stages(), costs.microbatches());
         let cell = |stage: usize, microbatch: usize| {
@@ -79,7 +80,7 @@ impl Ground {
     /// No order ends earlier: a rank begins when the fastest microbatch has come to its lowest stage, has all its work one after the
     /// other, and from the last of it goes the shortest way back.
     ///
-    /// Backwards are whole here, so this is above [`crate::compare::lower_bound`], which lets weight gradients wait.
+    /// Backwards are whole here, so this is above [`crate::lower_bound::lower_bound`], which lets weight gradients wait.
     pub(super) fn least_end(&self) -> Nanos {
         let head = |stage: usize, microbatch: usize| -> Nanos {
             let before = (0..stage).map(|stage| self.cell(stage, microbatch));
@@ -113,27 +114,28 @@ impl Ground {
         self.cells[microbatch * self.stages + stage]
     }
 
-    /// All forwards and backwards of a rank.
+    /// Total forward and backward time of a rank.
     pub(super) fn work(&self, rank: usize) -> Nanos {
         self.ranks[rank].work
     }
 
-    /// What a rank does when all its backwards are done.
+    /// Gradient synchronization and optimizer time of a rank.
     pub(super) fn closing(&self, rank: usize) -> Nanos {
         self.ranks[rank].closing
     }
 
-    /// Where the last action of a rank is.
+    /// Lowest stage of a rank, which contains the final action.
     pub(super) fn lowest_stage(&self, rank: usize) -> u32 {
         self.ranks[rank].lowest_stage as u32
     }
 
-    /// From the end of a backward to the end of the iteration at the earliest.
+    /// Minimum time from a backward's end to the iteration end.
     pub(super) fn way_back(&self, stage: usize, microbatch: usize) -> Nanos {
         self.ways_back[microbatch * self.stages + stage]
     }
 
-    /// From the lowest stage of a rank, shortest first, with the microbatch.
+    /// Pairs (minimum time to the iteration end, microbatch) for a rank's lowest stage, in
+    /// ascending order.
     pub(super) fn ways_back(&self, rank: usize) -> &[(Nanos, u32)] {
         &self.ranks[rank].ways_back
     }

@@ -1,31 +1,33 @@
-//! List scheduling in time: a free rank never waits while something it may do is ready.
+//! List scheduling in simulated time: a rank is never idle while an admissible action is ready.
 
 use super::ground::Ground;
 use super::walk::{State, Walk};
-use crate::schedule::Schedule;
+use crate::action::Schedule;
 use crate::units::{Bytes, Nanos};
 
-/// Which of several ready forwards of a rank goes first.
+/// Precedence of ready forwards on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardOrder {
-    /// The deepest chunk: drains what is in flight before it lets more in.
+    /// Deepest chunk, so that started microbatches complete before new ones enter.
     DeepestFirst,
-    /// Groups of as many microbatches as ranks run through one chunk after the other, as the interleaved
-    /// schedule does.
+    /// Groups with p microbatches run through the chunks in sequence, as in the interleaved
+    /// schedule.
     Grouped,
 }
 
-/// How a rank chooses among what is ready.
+/// Selection policy for ready actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Which forward goes first.
+    /// Precedence of forwards.
     pub forward_order: ForwardOrder,
-    /// Activations that a rank may hold beyond those of the fixed schedule's warm-up; `None`: as memory allows.
+    /// Maximum activations in flight per rank in addition to the fixed schedule's warm-up; `None`
+    /// if only memory limits them.
     pub extra_in_flight: Option<u32>,
 }
 
 impl Policy {
-    /// Whether it chooses as `other` does, and lets as many activations be in flight at least.
+    /// Returns whether this policy has the same precedence as `other` and the same or a higher
+    /// limit of activations in flight.
     pub(super) fn is_as_deep_as(self, other: Self) -> bool {
         let deep = match (self.extra_in_flight, other.extra_in_flight) {
             (None, _) => true,
@@ -36,43 +38,46 @@ impl Policy {
     }
 }
 
-/// What a walk came to.
+/// Result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The order of every rank and the end of the iteration, synchronisation and optimizer included; `None` where there is no schedule,
-    /// or none that ends early enough.
+    /// Schedule and iteration time including synchronization and optimizer. `None` if there is no
+    /// schedule, or it exceeds the given time.
     pub ordered: Option<(Schedule, Nanos)>,
-    /// A forward had to wait for the limit of activations in flight, and not for memory. Otherwise a deeper limit finds the same.
+    /// True if the limit of activations in flight (and not memory) delayed a forward. Otherwise a
+    /// higher limit has the same result.
     pub is_limited: bool,
 }
 
-/// Builds the order of every rank; microbatch `entry[0]` enters first.
+/// Builds the orders of all ranks. Microbatches enter in the order of `entry`.
 ///
-/// A forward starts only while the rank's activations stay within its cap, a backward always may. With one chunk
-/// that cannot deadlock as long as each microbatch alone fits: the last rank always can go on, and by induction
-/// so can the one before it. With several chunks it can, when early chunks take the memory that later chunks of
-/// the same microbatches need; then, as when a microbatch alone does not fit, there is no schedule.
+/// A forward starts only if the rank's activations stay within the cap. A backward can always
+/// start. With one chunk, there is no deadlock if each single microbatch fits: the last rank can
+/// always continue, and by induction all other ranks. With several chunks, early chunks can use the
+/// memory that later chunks of the same microbatches need. In this case, or if a single microbatch
+/// does not fit, there is no schedule.
 ///
-/// `cap` is what each rank may hold above its static memory. A schedule that does not end before `before` is given up as
-/// soon as that is certain.
+/// `cap` is the memory per rank in addition to static memory. The walk stops if the end reaches
+/// `before`.
 pub fn list_schedule(ground: &Ground, cap: &[Bytes], entry: &[usize], policy: Policy, before: Nanos) -> Found {
     let mut walk = Walk::new(ground, cap, entry, policy);
     walk.run(before, |_| ());
     walk.finish(before)
 }
 
-/// States that a trail keeps.
+/// Maximum number of snapshots in a trail.
 const KEPT: usize = 16;
 
-/// Where a walk passed: another whose order of entry differs only from some place on begins where the two part.
+/// Snapshots of a walk. A walk with an entry order that differs only from some position can resume
+/// from a snapshot.
 pub struct Trail {
     policy: Policy,
-    /// By rising number of microbatches that have entered.
+    /// In ascending order of entered microbatches.
     passed: Vec<State>,
 }
 
 impl Trail {
-    /// Of the walk that [`list_schedule`] makes.
+    /// Records the walk that [`list_schedule`] performs.
     pub fn of(ground: &Ground, cap: &[Bytes], entry: &[usize], policy: Policy) -> Self {
         let step = entry.len().div_ceil(KEPT);
         let (mut passed, mut next) = (Vec::with_capacity(KEPT), step);
@@ -85,9 +90,10 @@ impl Trail {
         Self { policy, passed }
     }
 
-    /// What [`list_schedule`] answers for an order of entry whose first `same` places are those of the trail.
+    /// Same result as [`list_schedule`]. The first `same` entries of `entry` must equal those of
+    /// the trail.
     pub fn list_schedule(&self, ground: &Ground, cap: &[Bytes], entry: &[usize], same: usize, before: Nanos) -> Found {
-        // The next to enter may have been looked at, so it has to be the same too.
+        // A walk can already have examined the following entry, which must therefore also be equal.
         let Some(passed) = self.passed.iter().rfind(|state| state.entered() < same) else {
             return list_schedule(ground, cap, entry, self.policy, before);
         };

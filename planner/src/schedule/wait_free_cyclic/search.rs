@@ -1,87 +1,90 @@
-//! Which order of entry and which policy: a portfolio, then swaps.
+//! Search for entry order and policy: a portfolio, then moves of single microbatches.
 
 use super::ground::Ground;
 use super::list::{ForwardOrder, Found, Policy, Trail, list_schedule};
-use crate::compare::lower_bound;
+use crate::action::Schedule;
 use crate::cost::PipelineCosts;
+use crate::lower_bound::lower_bound;
 use crate::random::Random;
-use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
+use crate::schedule::{Grouping, interleaved, one_f_one_b};
 use crate::simulate::{StepEnd, execute, peak_memory};
 use crate::units::{Bytes, Nanos};
 
-/// Searching stops within two per mille of the lower bound, where no user sees a difference.
+/// The search stops at 2 ‰ above the lower bound. Smaller differences are irrelevant to users.
 const NEAR_ENOUGH_PER_MILLE: u64 = 1002;
-/// Within a percent of it, other orders of entry are tried under one policy only.
+/// For results within 1 % of the lower bound, other entry orders are tried with a single policy.
 const CLOSE_PER_MILLE: u64 = 1010;
 
-/// In which order microbatches enter the pipeline.
+/// Entry order of microbatches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// As the data loader gives them.
+    /// Data loader order.
     Given,
     /// Longest first.
     LongestFirst,
     /// Shortest first.
     ShortestFirst,
-    /// Short ones at both ends, where the pipeline fills and drains, long ones in the middle.
+    /// Short microbatches while the pipeline fills and drains, long ones in the middle.
     ShortOutside,
-    /// An order found by swapping microbatches.
+    /// Found by moving microbatches.
     Swapped,
 }
 
-/// How the orders of the ranks came about.
+/// Origin of the rank orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// A wait-free list schedule.
     WaitFree(Policy),
-    /// The fixed order of 1F1B, or of the interleaved schedule where ranks hold several chunks.
+    /// The fixed order of 1F1B, or of the interleaved schedule if ranks have several chunks.
     Fixed,
 }
 
-/// The best schedule found.
+/// Search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The schedule.
     pub schedule: Schedule,
-    /// Its simulated end, synchronisation and optimizer included, if this replica were alone.
+    /// Simulated iteration time of this replica, including synchronization and optimizer.
     pub end: Nanos,
-    /// Order of entry.
+    /// Entry order.
     pub entry: Entry,
-    /// How the ranks' orders came about.
+    /// Origin of the rank orders.
     pub order: Order,
-    /// Schedules simulated.
+    /// Number of simulated schedules.
     pub evaluated: u32,
 }
 
-/// How much to try.
+/// Search effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// The portfolio's best few, to rank layouts.
+    /// A small portfolio, to rank layouts.
     Quick,
-    /// The portfolio and `swaps` swaps.
+    /// The full portfolio and `swaps` moves.
     Thorough {
-        /// Swaps tried.
+        /// Number of tried moves.
         swaps: u32,
     },
 }
 
-/// A microbatch that fits a rank at no time: no order helps.
+/// A microbatch never fits on a rank, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} needs {needs:?} for its largest microbatch alone")]
 pub struct TooLarge {
-    /// The rank that lacks the most memory.
+    /// Rank with the maximum need.
     pub rank: usize,
-    /// What it needs for its largest microbatch.
+    /// Required memory for a single microbatch on this rank.
     pub needs: Bytes,
 }
 
-/// Finds a good schedule within `limit` bytes on every rank, and no longer for a better one where it ends by `enough`: a
-/// replica that waits for a slower one gains nothing by ending earlier.
+/// Searches for a good schedule within `limit` bytes per rank. Stops at a makespan of `enough`,
+/// because a shorter schedule is useless if another replica is slower.
 ///
-/// Deterministic: the same costs and the same state of `random` give the same schedule.
+/// Deterministic for given costs and a given state of `random`.
+///
 /// # Errors
-/// Names the rank that lacks the most where a microbatch does not fit even alone. Ranks with several chunks can fail
-/// although each fits alone; then the rank with the largest need is named too.
+/// Returns the rank with the maximum need if a single microbatch does not fit. With several chunks
+/// per rank, the search can also fail if each single microbatch fits; the error contains the same
+/// rank.
 pub fn search(
     costs: &PipelineCosts,
     limit: Bytes,
@@ -105,7 +108,8 @@ pub fn search(
     }
 }
 
-/// Memory that a rank needs at least: its state, and its largest microbatch through all its chunks.
+/// Minimum memory of a rank: (static plus peak temporary memory, maximum activation memory of a
+/// microbatch in all chunks).
 fn least_need(costs: &PipelineCosts, rank: usize) -> (Bytes, Bytes) {
     let own = |column: &[Bytes], microbatch: usize| -> Bytes {
         (rank..costs.stages()).step_by(costs.ranks()).map(|stage| column[costs.cell(stage, microbatch)]).sum()
@@ -127,7 +131,7 @@ fn largest_need(costs: &PipelineCosts) -> TooLarge {
     TooLarge { rank, needs: needs(rank) }
 }
 
-/// What each rank may hold above its static memory, room for its largest recomputation kept free.
+/// Activation memory per rank: the limit minus static memory and peak temporary memory.
 fn caps(costs: &PipelineCosts, limit: Bytes) -> Result<Vec<Bytes>, TooLarge> {
     let too_large = largest_need(costs);
     if too_large.needs > limit {
@@ -136,7 +140,8 @@ fn caps(costs: &PipelineCosts, limit: Bytes) -> Result<Vec<Bytes>, TooLarge> {
     Ok((0..costs.ranks()).map(|rank| limit.saturating_sub(least_need(costs, rank).0)).collect())
 }
 
-/// Policies, shallow ones first for each order of forwards: where a deeper one ends no earlier, the one that holds less is kept.
+/// Returns the policies, in ascending depth per forward order. For equal iteration times, the
+/// policy with less memory is selected.
 fn policies(costs: &PipelineCosts, effort: Effort) -> Vec<Policy> {
     let chunked = costs.stages() > costs.ranks();
     let orders: &[ForwardOrder] =
@@ -176,11 +181,11 @@ struct Search<'a> {
     ground: Ground,
     limit: Bytes,
     cap: Vec<Bytes>,
-    /// An end that is not worth improving.
+    /// Iteration time at which the search stops.
     near_enough: Nanos,
-    /// An end that is worth improving, but not at any price.
+    /// Iteration time below which the search is restricted.
     close: Nanos,
-    /// The best choice and its order of entry.
+    /// Current best choice and entry order.
     best: Option<(Choice, Vec<usize>)>,
     evaluated: u32,
 }
@@ -190,8 +195,9 @@ impl Search<'_> {
         self.best.as_ref().is_some_and(|(best, _)| best.end <= self.near_enough)
     }
 
-    /// The fixed order as the data loader gives it, behind which nothing may fall. Then all policies for short microbatches at both
-    /// ends, which is the best order of entry nearly always; for the others, once that is close, the best policy so far.
+    /// Evaluates the fixed order with data loader order, which is an upper bound for the result.
+    /// Then evaluates all policies with [`Entry::ShortOutside`], which is nearly always optimal.
+    /// For other entry orders, uses only the current policy if the result is already close.
     fn try_portfolio(&mut self, effort: Effort) {
         let all = policies(self.costs, effort);
         let short_outside = entry_order(self.costs, Entry::ShortOutside);
@@ -230,14 +236,14 @@ impl Search<'_> {
             if self.is_near_enough() {
                 return;
             }
-            // What a limit did not bind, a deeper one does not change.
+            // If a limit is not binding, higher limits do not change the result.
             if !unlimited.is_some_and(|bound| policy.is_as_deep_as(bound)) && !self.try_policy(order, entry, policy) {
                 unlimited = Some(policy);
             }
         }
     }
 
-    /// Whether the limit of activations in flight mattered.
+    /// Returns whether the limit of activations in flight was binding.
     fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
         let before = self.best.as_ref().map_or(Nanos::new(u64::MAX), |(best, _)| best.end);
         let found = list_schedule(&self.ground, &self.cap, order, policy, before);
@@ -246,7 +252,8 @@ impl Search<'_> {
         is_limited
     }
 
-    /// Keeps what a walk found: it ends before the best so far, when it says, within the caps that leave room for everything.
+    /// Stores a found schedule, which always improves the current result. The caps already include
+    /// temporary memory.
     fn judge_found(&mut self, found: Found, order: &[usize], entry: Entry, policy: Policy) -> bool {
         self.evaluated += 1;
         let Some((schedule, end)) = found.ordered else { return false };
@@ -255,7 +262,7 @@ impl Search<'_> {
         true
     }
 
-    /// Simulates the fixed order and keeps it if it is the best so far.
+    /// Simulates the fixed order and stores it if it improves the current result.
     fn try_fixed(&mut self, order: &[usize], entry: Entry) {
         let (ranks, microbatches) = (self.costs.ranks(), self.costs.microbatches());
         let chunks = self.costs.stages() / ranks;
@@ -283,7 +290,7 @@ impl Search<'_> {
         if microbatches < 3 {
             return;
         }
-        // Of the best order, for as long as it is the best.
+        // Trail of the current best order.
         let mut trail: Option<Trail> = None;
         for _ in 0..swaps {
             if self.is_near_enough() {
@@ -314,7 +321,7 @@ impl Search<'_> {
     }
 }
 
-/// The schedule with microbatch `order[i]` in the place of microbatch `i`.
+/// Replaces microbatch `i` by microbatch `order[i]`.
 fn renumbered(mut schedule: Schedule, order: &[usize]) -> Schedule {
     for action in schedule.orders.iter_mut().flatten() {
         action.microbatch = order[action.microbatch as usize] as u32;
@@ -357,7 +364,8 @@ mod tests {
         search(costs, limit, Effort::Thorough { swaps: 40 }, Nanos::ZERO, &mut Random::new(3, 0))
     }
 
-    /// Long-tailed microbatches on four ranks: 1F1B leaves a good part of the time idle; reordering wins most of it back.
+    /// Long-tailed microbatches on four ranks cause idle time in 1F1B, which reordering removes to
+    /// a large degree.
     #[test]
     fn uneven_microbatches_are_much_faster_than_1f1b() {
         let times = [9, 1, 2, 30, 3, 1, 12, 2, 5, 1, 22, 2, 7, 1, 3, 16];
@@ -369,7 +377,8 @@ mod tests {
         assert!(dynamic.get() >= work);
     }
 
-    /// The same replica beside a slower one: the first order that ends by then will do.
+    /// The same replica, but another replica is slower: the search accepts the first order that is
+    /// fast enough.
     #[test]
     fn nothing_better_is_looked_for_than_what_is_enough() {
         let times = [9, 1, 2, 30, 3, 1, 12, 2, 5, 1, 22, 2, 7, 1, 3, 16];
@@ -394,8 +403,9 @@ mod tests {
         assert_eq!(found(&costs, Bytes::new(4)), Err(TooLarge { rank: 0, needs: Bytes::new(5) }));
     }
 
-    /// Under full recomputation the largest microbatch brings the most back. It is the fourth of these: five bytes kept and
-    /// seven while it goes back are twelve, beside which one more activation of five fits into 17.
+    /// With full recomputation, temporary memory is proportional to microbatch size. Here,
+    /// microbatch 3 stores five bytes and needs seven temporary bytes, twelve in total. With a
+    /// limit of 17, another activation of five bytes fits.
     #[test]
     fn room_is_kept_for_what_any_microbatch_holds_for_a_while() {
         let mut costs = uneven(4, 1, &[5, 5, 5, 5, 5, 5]);
@@ -421,7 +431,7 @@ mod tests {
             let fixed = execute(&fixed, &costs).unwrap().makespan();
             let plenty = thorough(&costs, Bytes::new(1_000_000)).unwrap();
             prop_assert!(plenty.end <= fixed);
-            // A walk is given up only where it would not end before what is known.
+            // A walk is abandoned only if it exceeds the given time.
             let order: Vec<usize> = (0..times.len()).collect();
             let caps = vec![Bytes::new(if tight { 4 * times.iter().max().unwrap() } else { 1_000_000 }); 4];
             let forward_order = if grouped { ForwardOrder::Grouped } else { ForwardOrder::DeepestFirst };
@@ -431,7 +441,7 @@ mod tests {
             let walk = |before| deep(policy, before).ordered;
             let whole = walk(Nanos::new(u64::MAX));
             prop_assert!(whole.is_some() || chunks > 1, "one chunk cannot deadlock");
-            // A walk that goes on from another's trail is the walk from the beginning.
+            // A walk resumed from a trail equals a walk from the start.
             let trail = Trail::of(&ground, &caps, &order, policy);
             let (from, to) = (moved.0.index(times.len()), moved.1.index(times.len()));
             let mut other = order.clone();
@@ -441,7 +451,8 @@ mod tests {
                 let fresh = list_schedule(&ground, &caps, &other, policy, before).ordered;
                 prop_assert_eq!(trail.list_schedule(&ground, &caps, &other, from.min(to), before).ordered, fresh);
             }
-            // A limit that bound nothing may be as deep as one likes, wherever the walk was given up.
+            // If a limit is not binding, higher limits do not change the result, including
+            // abandoned walks.
             for before in [Nanos::new(u64::MAX), ground.least_end() + Nanos::new(times.len() as u64)] {
                 let found = deep(policy, before);
                 let deeper = [depth.map(|extra| extra + 1), None].map(|extra| Policy { extra_in_flight: extra, ..policy });

@@ -1,88 +1,88 @@
-//! The walk through time of list scheduling.
+//! Event simulation for list scheduling.
 //!
-//! A rank has one action under way at most, and what it sends arrives in the order of sending: the next moment of all is the least of one
-//! number for each rank.
+//! A rank has no more than one running action, and sends arrive in sending order. Therefore the
+//! next event time is the minimum over a single value per rank.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::ground::Ground;
 use super::list::{ForwardOrder, Found, Policy};
-use crate::schedule::{Action, ActionKind, Schedule};
+use crate::action::{Action, ActionKind, Schedule};
 use crate::units::{Bytes, Nanos};
 
-/// Nothing is to happen.
+/// No event.
 const NEVER: Nanos = Nanos::new(u64::MAX);
 
-/// What does not change while time passes.
+/// Constants of a walk.
 struct Rules<'a> {
     ground: &'a Ground,
     cap: &'a [Bytes],
     policy: Policy,
-    /// Microbatches in the order of entry.
+    /// Entry order of microbatches.
     entry: &'a [usize],
-    /// Of every microbatch by [`places`].
+    /// Priority offset per microbatch, see [`places`].
     places: Vec<u64>,
     in_flight_limit: Vec<u32>,
 }
 
-/// How far a walk has come.
+/// State of a walk.
 #[derive(Clone)]
 pub(super) struct State {
-    /// Microbatches that have entered. The next one may have been looked at, later ones have not.
+    /// Number of entered microbatches. The walk can have examined the following entry, but no later
+    /// entries.
     entered: usize,
-    /// When something happens next by what each rank does: its action ends, or what it sent first arrives.
+    /// Next event time per rank: the end of the running action, or the arrival of a send.
     moments: Vec<Nanos>,
     ranks: Vec<Rank>,
-    /// Of every microbatch the stage on its way back: above it its backwards have begun.
+    /// Lowest stage per microbatch whose backward has started.
     back_at: Vec<u32>,
-    /// The latest of all ends that are certain by now: a rank's last action, what it is still to do, and the shortest way back from
-    /// there.
+    /// Lower bound on the iteration time: maximum over ranks of (end of the latest action +
+    /// remaining work + shortest way back).
     certain_end: Nanos,
-    /// A forward had to wait for the limit of activations in flight alone.
+    /// True if the limit of activations in flight (and not memory) delayed a forward.
     is_limited: bool,
 }
 
 #[derive(Clone)]
 struct Rank {
-    /// When the action under way ends, or never.
+    /// End time of the running action, or [`NEVER`].
     free: Nanos,
-    /// What that makes ready at once.
+    /// Action that becomes ready at this time.
     handed: Option<Action>,
-    /// What it sent, and when that arrives.
+    /// Pending sends: (arrival time, action).
     sent: VecDeque<(Nanos, Action)>,
     stream_free: Nanos,
-    /// Ready forwards of all stages but the first, by priority.
+    /// Ready forwards for all stages except the first, by priority.
     forwards: BinaryHeap<Reverse<u64>>,
-    /// Ready backwards, by time of arrival, then deepest stage and microbatch.
+    /// Ready backwards, by arrival time, then deepest stage, then microbatch.
     backwards: VecDeque<(Nanos, Reverse<u32>, u32)>,
     held: Bytes,
     in_flight: u32,
     last: ActionKind,
-    /// End of its last action.
+    /// End time of the latest action.
     end: Nanos,
-    /// What it is still to do.
+    /// Remaining work.
     left: Nanos,
-    /// Of its ways back by length the first whose microbatch is still to come.
+    /// Index of the first unfinished microbatch in `ways_back`.
     shortest: usize,
     order: Vec<Action>,
 }
 
 impl State {
-    /// Microbatches that have entered.
     pub(super) const fn entered(&self) -> usize {
         self.entered
     }
 }
 
-/// A walk through time.
+/// A simulated walk.
 pub(super) struct Walk<'a> {
     rules: Rules<'a>,
     state: State,
 }
 
 impl<'a> Walk<'a> {
-    /// At the beginning.
+    /// Creates a walk at time zero.
     pub(super) fn new(ground: &'a Ground, cap: &'a [Bytes], entry: &'a [usize], policy: Policy) -> Self {
         let rank = |rank: usize| Rank {
             free: NEVER,
@@ -112,7 +112,8 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// From where another walk came to, whose order of entry is the same up to and with the microbatch that was to enter next.
+    /// Resumes from the state of another walk. The entry orders must be equal up to the next
+    /// microbatch to enter (inclusive).
     pub(super) fn from(ground: &'a Ground, cap: &'a [Bytes], entry: &'a [usize], policy: Policy, state: State) -> Self {
         let ranks = ground.ranks();
         let places = places(entry, policy.forward_order, ranks);
@@ -127,7 +128,8 @@ impl<'a> Walk<'a> {
         Self { rules: Rules { ground, cap, policy, entry, places, in_flight_limit }, state }
     }
 
-    /// To the end, or until it is certain to end no earlier than `before`. `pass` sees every moment at which nothing is half done.
+    /// Runs to the end. Stops if the lower bound on the end reaches `before`. Calls `pass` with
+    /// each consistent state.
     pub(super) fn run(&mut self, before: Nanos, mut pass: impl FnMut(&State)) {
         let mut woken = vec![false; self.state.ranks.len()];
         loop {
@@ -136,7 +138,7 @@ impl<'a> Walk<'a> {
             if next == NEVER || self.state.certain_end >= before {
                 return;
             }
-            // Everything that happens at the same moment is seen before a rank chooses.
+            // Process all simultaneous events before ranks select actions.
             for rank in 0..woken.len() {
                 if self.state.moments[rank] == next {
                     self.happen(rank, next, &mut woken);
@@ -150,7 +152,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What was found, where all is done and ends before `before`; whether a deeper limit of activations in flight could change it.
+    /// Returns the schedule if it is complete and ends earlier than `before`, and whether a higher
+    /// limit of activations in flight could change it.
     pub(super) fn finish(self, before: Nanos) -> Found {
         let Self { rules: Rules { ground, .. }, state: State { ranks, is_limited, .. } } = self;
         let is_complete =
@@ -164,7 +167,7 @@ impl<'a> Walk<'a> {
         Found { ordered, is_limited }
     }
 
-    /// Takes note of what happens now by what a rank does, and of the ranks it concerns.
+    /// Processes the events of a rank at time `now` and marks affected ranks in `woken`.
     fn happen(&mut self, rank: usize, now: Nanos, woken: &mut [bool]) {
         let own = &mut self.state.ranks[rank];
         if own.free == now {
@@ -188,7 +191,7 @@ impl<'a> Walk<'a> {
         self.state.moments[rank] = self.state.ranks[rank].free.min(later);
     }
 
-    /// Makes an action ready and returns its rank.
+    /// Adds a ready action and returns its rank.
     fn arrive(&mut self, time: Nanos, action: Action) -> usize {
         let rank = self.rules.ground.rank_of(action.stage as usize);
         let own = &mut self.state.ranks[rank];
@@ -206,12 +209,12 @@ impl<'a> Walk<'a> {
         rank
     }
 
-    /// Lets a free rank take the next action, if there is one it may take.
+    /// Starts an admissible action on a free rank, if any.
     fn start_on(&mut self, rank: usize, time: Nanos) {
         if self.state.ranks[rank].free != NEVER {
             return;
         }
-        // Behind a forward a backward that is ready goes first, whatever else is.
+        // After a forward, ready backwards always have precedence.
         let own = &self.state.ranks[rank];
         let is_due = own.last == ActionKind::Forward && !own.backwards.is_empty();
         let forward = if is_due { None } else { self.admissible_forward(rank) };
@@ -228,7 +231,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Stage and microbatch of the ready forward that goes first, where the rank may hold it.
+    /// Returns (stage, microbatch) of the forward with the highest precedence, if the rank's limits
+    /// admit it.
     fn admissible_forward(&mut self, rank: usize) -> Option<(usize, usize)> {
         let own = &self.state.ranks[rank];
         let next = self.rules.entry.get(self.state.entered).filter(|_| rank == self.rules.ground.rank_of(0));
@@ -262,7 +266,7 @@ impl<'a> Walk<'a> {
         let cell = ground.cell(stage, microbatch);
         let end = self.occupy(rank, time, Action::backward(stage, microbatch), cell.backward);
         self.state.back_at[microbatch] = stage as u32;
-        // The rank is busy until then, so its memory may be given back at once.
+        // Release the memory immediately. The rank is busy during the backward in any case.
         let own = &mut self.state.ranks[rank];
         own.held = own.held.saturating_sub(cell.activation);
         own.in_flight -= 1;
@@ -270,7 +274,7 @@ impl<'a> Walk<'a> {
         while ways.get(own.shortest).is_some_and(|&(_, other)| self.state.back_at[other as usize] <= lowest) {
             own.shortest += 1;
         }
-        // Behind a rank's very last action is the way of this microbatch.
+        // For the final action of a rank, use the way back of this microbatch.
         let way = ways.get(own.shortest).map_or_else(|| ground.way_back(stage, microbatch), |&(way, _)| way);
         self.ends_certainly(rank, end, way);
         if stage > 0 {
@@ -290,13 +294,14 @@ impl<'a> Walk<'a> {
         end
     }
 
-    /// Takes note that a rank is busy up to `end`, has to do what is left, and that nothing of it is there before another `way_back`.
+    /// Updates the lower bound with `end` + remaining work + `way_back`.
     fn ends_certainly(&mut self, rank: usize, end: Nanos, way_back: Nanos) {
         let certain = end + self.state.ranks[rank].left + way_back;
         self.state.certain_end = self.state.certain_end.max(certain);
     }
 
-    /// Lets what an action that ends at `ready` makes reach the next; one after the other on the rank's stream.
+    /// Sends the result of an action that ends at `ready`. Sends on a rank's stream run in
+    /// sequence.
     fn send(&mut self, rank: usize, ready: Nanos, duration: Nanos, next: Action) {
         let own = &mut self.state.ranks[rank];
         if duration == Nanos::ZERO {
@@ -305,13 +310,14 @@ impl<'a> Walk<'a> {
         }
         let arrival = ready.max(own.stream_free) + duration;
         own.stream_free = arrival;
-        // Not the next moment: the action that makes it has to end before.
+        // `moments` does not change, because this arrival is later than the running action's end.
         own.sent.push_back((arrival, next));
     }
 }
 
 impl Rules<'_> {
-    /// The least goes first: a forward by its stage and its microbatch's place in the order of entry.
+    /// Priority of a forward, computed from stage and position in the entry order. The minimum has
+    /// precedence.
     fn priority(&self, stage: u32, microbatch: u32) -> u64 {
         let (stage, place) = (u64::from(stage), self.places[microbatch as usize]);
         match self.policy.forward_order {
@@ -320,7 +326,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Stage and microbatch of a ready forward.
+    /// Decodes stage and microbatch from a priority.
     fn forward_of(&self, priority: u64) -> (usize, usize) {
         let (stage, place) = match self.policy.forward_order {
             ForwardOrder::DeepestFirst => (u32::MAX - (priority >> 32) as u32, priority as u32 as usize),
@@ -333,11 +339,11 @@ impl Rules<'_> {
     }
 }
 
-/// Bits of a stage, and of a place within its group.
+/// Bits for a stage, and for a position in a group.
 const BITS: u32 = 20;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// Of every microbatch what its place in the order of entry adds to the priorities of its forwards.
+/// Returns the priority offset per microbatch from the entry order.
 fn places(entry: &[usize], forward_order: ForwardOrder, ranks: usize) -> Vec<u64> {
     let mut places = vec![0; entry.len()];
     match forward_order {

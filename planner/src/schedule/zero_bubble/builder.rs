@@ -1,28 +1,30 @@
-//! One automatic schedule, built round by round: the forwards of one microbatch down the ranks, its gradients up.
+//! Builds an automatic schedule in rounds: forwards of a microbatch in rank order, then input
+//! gradients in reverse rank order.
 
 use super::{Built, Cap, Heuristics, change};
+use crate::action::{Action, ActionKind};
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, ActionKind};
 use crate::units::{Bytes, Nanos};
 
-/// One rank as its order grows.
+/// State of a rank.
 #[derive(Debug, Clone, Default)]
 struct Rank {
     order: Vec<Action>,
-    /// Forwards, input gradients and weight gradients that have run; each takes the microbatches in turn.
+    /// Number of completed forwards, input gradients and weight gradients, each in microbatch
+    /// order.
     forwards: usize,
     inputs: usize,
     weights: usize,
     start: Nanos,
     free: Nanos,
     stream_free: Nanos,
-    /// Waited since its first action.
+    /// Idle time since the first action.
     waited: Nanos,
     held: Bytes,
 }
 
 impl Rank {
-    /// The microbatch whose turn it is, which is the next one's then.
+    /// Returns the microbatch for the next action of `kind` and increments the counter.
     const fn count(&mut self, kind: ActionKind) -> usize {
         let next = match kind {
             ActionKind::Forward => &mut self.forwards,
@@ -34,20 +36,20 @@ impl Rank {
     }
 }
 
-/// A schedule of which the actions of some rounds stand. Times are those that the simulation will find, as every
-/// action is placed behind what it needs.
+/// A partially built schedule. The times equal simulated times, because actions are added after
+/// their dependencies.
 pub(super) struct Builder<'a> {
     costs: &'a PipelineCosts,
     caps: &'a [Cap],
     released: &'a [Bytes],
     heuristics: Heuristics,
     ranks: Vec<Rank>,
-    /// When the forward of each cell has ended, and when its output is at the next stage.
+    /// Forward end times per cell. `forward_arrival` is the output's arrival at the next stage.
     forward_end: Vec<Nanos>,
     forward_arrival: Vec<Nanos>,
-    /// When the gradient of each cell is at the previous stage.
+    /// Arrival of the gradient at the previous stage, per cell.
     gradient_arrival: Vec<Nanos>,
-    /// Longest that a rank has waited.
+    /// Maximum idle time of any rank.
     longest_wait: Nanos,
 }
 
@@ -96,7 +98,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Forwards until the first gradient, then that.
+    /// Runs the warm-up forwards and the input gradient of microbatch 0 on all ranks.
     fn warm_up(&mut self) {
         let count = self.ranks.len();
         (0..count).for_each(|rank| self.run(rank, ActionKind::Forward));
@@ -111,8 +113,9 @@ impl<'a> Builder<'a> {
         }
         for rank in 0..count {
             if rank > 0 && depths[rank - 1] < self.costs.microbatches() {
-                // One forward less than the rank before: else its room would be full when its gradients come late, and
-                // a forward behind the first gradient of the rank before would never arrive.
+                // Fewer forwards than the previous rank. Otherwise the memory would be full if
+                // gradients arrive late, and a forward that the previous rank runs after microbatch
+                // 0's gradient would never arrive.
                 depths[rank] = depths[rank].min(depths[rank - 1] - 1).max(1);
             }
             (1..depths[rank]).for_each(|_| self.run(rank, ActionKind::Forward));
@@ -120,7 +123,7 @@ impl<'a> Builder<'a> {
         (0..count).rev().for_each(|rank| self.run(rank, ActionKind::InputGrad));
     }
 
-    /// How many forwards a rank runs before its first gradient, and when it has.
+    /// Returns the number of warm-up forwards, and their end time.
     fn forwards_until(&self, rank: usize, gradient: Nanos) -> (usize, Nanos) {
         let (mut depth, mut free, mut held) = (1, self.ranks[rank].free, self.ranks[rank].held);
         while depth < self.costs.microbatches() {
@@ -136,7 +139,8 @@ impl<'a> Builder<'a> {
         (depth, free)
     }
 
-    /// When the gradient of a microbatch would be at every rank, if none ran anything before it.
+    /// Returns the earliest arrival of a microbatch's gradient on each rank, assuming no other
+    /// actions.
     fn gradient_estimates(&self, microbatch: usize) -> Vec<Nanos> {
         let count = self.ranks.len();
         let mut at = vec![Nanos::ZERO; count];
@@ -155,8 +159,9 @@ impl<'a> Builder<'a> {
         at
     }
 
-    /// The forward of a round, unless there is none, or it has no room, or the gradient of the round goes first. The
-    /// forward that the gradient of the round belongs to always runs: everything before it can be given back.
+    /// Runs the forward of a round. Skips it if none is available, memory is full, or the gradient
+    /// has precedence. The forward of microbatch `round` always runs, because all earlier memory
+    /// can be released.
     fn next_forward(&mut self, rank: usize, round: usize, gradient: Nanos) {
         let next = self.ranks[rank].forwards;
         let must = next <= round;
@@ -177,7 +182,8 @@ impl<'a> Builder<'a> {
         self.run(rank, ActionKind::Forward);
     }
 
-    /// Whether the next rank has work enough and the next forward would end behind the arrival of the gradient.
+    /// Returns whether the following rank has enough work and a forward would end after the
+    /// gradient arrives.
     fn gradient_would_wait(&self, rank: usize, gradient: Nanos) -> bool {
         let own = &self.ranks[rank];
         let is_ahead = self.ranks.get(rank + 1).is_some_and(|next| own.forwards >= next.forwards + 2);
@@ -193,12 +199,12 @@ impl<'a> Builder<'a> {
         self.run(rank, ActionKind::InputGrad);
     }
 
-    /// When the input of a forward is there.
+    /// Returns the arrival time of a forward's input.
     fn forward_time(&self, rank: usize, cell: usize) -> Nanos {
         if rank == 0 { Nanos::ZERO } else { self.forward_arrival[cell - 1] }
     }
 
-    /// When the input of an input gradient is there.
+    /// Returns the arrival time of an input gradient's input.
     fn gradient_time(&self, rank: usize, cell: usize) -> Nanos {
         if rank + 1 == self.ranks.len() { self.forward_end[cell] } else { self.gradient_arrival[cell + 1] }
     }
@@ -207,7 +213,7 @@ impl<'a> Builder<'a> {
         self.ranks[rank].weights < self.ranks[rank].inputs
     }
 
-    /// Runs weight gradients while nothing else can.
+    /// Runs weight gradients in the idle time up to `arrival`.
     fn fill_until(&mut self, rank: usize, arrival: Nanos) {
         while self.has_weight_grad(rank) {
             let own = &self.ranks[rank];
@@ -222,7 +228,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Places a rank's next action of a kind.
+    /// Adds an action of `kind` on a rank.
     fn run(&mut self, rank: usize, kind: ActionKind) {
         let costs = self.costs;
         let microbatch = self.ranks[rank].count(kind);

@@ -21,7 +21,7 @@ fn span(execution: &Execution) -> u64 {
     ranks.map(|rank| (execution.rank_end(rank) - execution.start[rank][0]).get()).max().unwrap_or(0)
 }
 
-/// Makespan, longest span of a rank, most activations on a rank.
+/// Returns makespan, maximum rank span and maximum activations per rank.
 fn figures(kind: ScheduleKind, costs: &PipelineCosts) -> (u64, u64, u64) {
     let schedule = automatic(kind, costs, None, &[]).unwrap();
     let execution = execute(&schedule, costs).unwrap();
@@ -29,7 +29,8 @@ fn figures(kind: ScheduleKind, costs: &PipelineCosts) -> (u64, u64, u64) {
     (execution.makespan().get(), span(&execution), peaks.max().unwrap())
 }
 
-/// The published reference, p = 4, m = 12, F = I = W = 1000. Work of a rank 36000; the last rank begins at 3000.
+/// Published reference: p = 4, m = 12, F = I = W = 1000. The work per rank is 36000, and rank 3
+/// starts at 3000.
 #[test]
 fn the_reference_is_reached() {
     let costs = uniform(4, 12, [1000; 3]);
@@ -37,7 +38,8 @@ fn the_reference_is_reached() {
     assert_eq!(figures(ScheduleKind::ZbH2, &costs), (39_000, 36_000, 8));
 }
 
-/// (p - 1)(F + I - W) and at most (p - 1)(F + I - 2 W) beyond the work, whatever the times, as long as W <= I and F.
+/// The bubble is (p - 1)(F + I - W) for ZB-H1 and <= (p - 1)(F + I - 2 W) for ZB-H2, for all times
+/// with W <= I and W <= F.
 #[test]
 fn the_bubble_is_that_of_the_closed_form() {
     for (ranks, times) in
@@ -67,7 +69,8 @@ fn a_microbatch_that_does_not_fit_is_named() {
 }
 
 proptest! {
-    /// Uneven times on every rank: within the cap, as long as built, and no longer than the orders it may choose from.
+    /// Random times per rank: the schedule fits the cap, simulates to the built times, and is not
+    /// slower than the fixed orders.
     #[test]
     fn it_keeps_to_any_cap_and_is_never_behind_fixed_orders(
         ranks in 1_usize..8, microbatches in 1_usize..20, cap in 10_u64..80, communication in 0_u64..40, seed in any::<u32>(),

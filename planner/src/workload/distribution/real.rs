@@ -1,60 +1,60 @@
-//! Distributions of a number that need not be whole: seconds of video, text tokens per image.
+//! Real distributions for video seconds and text tokens per image.
 
 use serde::{Deserialize, Serialize};
 
 use super::place_in_histogram;
 use crate::random::Random;
 
-/// A distribution over numbers of zero or more. Its kinds are those of `Distribution`.
+/// A distribution on non-negative real numbers. Variants correspond to `Distribution`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RealDistribution {
-    /// Always the same.
+    /// A constant.
     Constant {
-        /// The value.
+        /// Value.
         value: f64,
     },
-    /// Every number of the range with equal probability.
+    /// Uniform distribution on the range.
     Uniform {
-        /// Smallest value.
+        /// Minimum.
         min: f64,
-        /// Largest value.
+        /// Maximum.
         max: f64,
     },
-    /// ln(x) normal around ln(median), drawn again outside the range; long-tailed, as document and video
-    /// lengths are.
+    /// Log-normal: ln(x) is normal around ln(median), redrawn outside the range. Long-tailed like
+    /// document and video lengths.
     LogNormal {
-        /// Median of the distribution before it is cut to the range.
+        /// Median before truncation to the range.
         median: f64,
         /// Standard deviation of ln(x).
         sigma: f64,
-        /// Smallest value.
+        /// Minimum.
         min: f64,
-        /// Largest value.
+        /// Maximum.
         max: f64,
     },
-    /// Bins with counts; inside a bin values are uniform, and equal neighbouring edges are a point mass.
+    /// Histogram. Values are uniform inside a bin; equal neighbouring edges define a point mass.
     Histogram {
-        /// Edges of the bins, one more than counts, never falling.
+        /// Bin edges in non-decreasing order; length is `counts.len() + 1`.
         edges: Vec<f64>,
-        /// Weight of each bin.
+        /// Weight per bin.
         counts: Vec<f64>,
     },
-    /// Each listed value with equal probability.
+    /// Uniform distribution on the listed values.
     Values {
-        /// The values.
+        /// Values.
         values: Vec<f64>,
     },
 }
 
 impl RealDistribution {
-    /// Whether every value is zero.
+    /// Returns whether all values are zero.
     pub fn is_zero(&self) -> bool {
         self.largest() <= 0.0
     }
 
-    /// Largest value that it can give.
+    /// Returns the maximum value.
     pub fn largest(&self) -> f64 {
         match self {
             Self::Constant { value } => *value,
@@ -64,7 +64,7 @@ impl RealDistribution {
         }
     }
 
-    /// Draws one value.
+    /// Draws a value.
     pub fn draw(&self, random: &mut Random) -> f64 {
         match self {
             Self::Constant { value } => *value,
@@ -76,7 +76,7 @@ impl RealDistribution {
     }
 }
 
-/// Draws again outside the range, and takes the nearest end of it after 64 misses.
+/// Redraws outside the range, and clamps after 64 rejected draws.
 fn draw_log_normal(random: &mut Random, median: f64, sigma: f64, min: f64, max: f64) -> f64 {
     let mut value = median;
     for _ in 0..64 {

@@ -11,7 +11,7 @@ fn shapes(lengths: &[u32]) -> Vec<SampleShape> {
     lengths.iter().map(|&text_tokens| SampleShape { text_tokens, ..SampleShape::default() }).collect()
 }
 
-/// Captions of one token with clips of so many milliseconds.
+/// One-token captions with clips of the given durations in milliseconds.
 fn clips(durations: &[u32]) -> Vec<SampleShape> {
     durations.iter().map(|&video_ms| SampleShape { text_tokens: 1, video_ms, ..SampleShape::default() }).collect()
 }
@@ -37,7 +37,7 @@ fn a_long_sample_loses_text_before_images() {
     assert_eq!(packed.summary.truncated, 2);
 }
 
-/// Images of 256 tokens and clips of 750 in a context of 2,000.
+/// Images have 256 tokens and clips 750, in a context of 2,000.
 #[test]
 fn sound_goes_after_text_and_before_images() {
     let omni = model("omni-7b").unwrap();
@@ -71,14 +71,15 @@ fn padding_is_computed_but_not_counted() {
     assert_eq!((packed.sequences[0].tokens, packed.sequences[0].computed_tokens), (100, 4096));
 }
 
-/// 512 tokens a second; a clip attends to itself only.
+/// 512 tokens per second. A clip attends only to itself.
 #[test]
 fn video_is_packed_up_to_its_limits_and_longer_clips_are_cut() {
     let t2v = model("t2v-s").unwrap();
     let limits = PackingRule { max_samples: Some(3), max_video_ms: Some(16_000), ..rule(Packing::Packed, 8192) };
     let packed = pack(&clips(&[10_000, 20_000, 5000, 1500, 500, 500, 500]), &t2v, &limits);
     let held: Vec<(u32, u64)> = packed.sequences.iter().map(|sequence| (sequence.samples, sequence.video_ms)).collect();
-    // 10 + 5 s leave room for 0.5 s; 20 s are cut to 16; 1.5, 0.5 and 0.5 s would be more than three samples above.
+    // 10 + 5 s leave 0.5 s. 20 s are truncated to 16 s. 1.5, 0.5 and 0.5 s in the first sequence
+    // would exceed three samples.
     assert_eq!(held, [(3, 15_500), (1, 16_000), (3, 2500)]);
     assert_eq!((packed.summary.truncated, packed.summary.video_ms), (1, 34_000));
     let first = packed.sequences[0];
@@ -97,7 +98,7 @@ proptest! {
         prop_assert_eq!(packed.sequences.iter().map(|s| s.samples as usize).sum::<usize>(), lengths.len());
     }
 
-    /// Against first fit as it is defined: look at every sequence from the first on.
+    /// Compares the result to naive first fit, which scans all sequences in order.
     #[test]
     fn packing_under_several_limits_is_first_fit_and_loses_no_video(
         samples in prop::collection::vec((1_u32..3000, 0_u32..20_000), 1..120),

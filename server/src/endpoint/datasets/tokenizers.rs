@@ -9,9 +9,9 @@ use axum::{Extension, Json};
 use ingest::dataset::{ImportError, Tokenizer};
 
 use super::uploads::{LARGEST_UPLOAD, blocking};
-use crate::access::Made;
 use crate::app::Shared;
 use crate::arrival::Room;
+use crate::changes::Made;
 use crate::error::ApiError;
 
 /// A sentence of common words, by which people recognise a tokenizer that does not fit.

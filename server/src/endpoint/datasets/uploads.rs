@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use ingest::dataset::{ImportError, Imported, Stream, Unit, arrow, parquet};
-use planner::data_aware::Preprocessing;
+use planner::workload::preprocessing::Preprocessing;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -17,8 +17,9 @@ use crate::app::Shared;
 use crate::arrival::Room;
 use crate::error::{Answer, ApiError};
 use crate::label;
-use crate::live::{Token, run_id};
 use crate::store::{Opened, RequestKey, RunRow};
+use crate::token::Token;
+use crate::token::run_id;
 
 /// Largest file, in MiB.
 pub(crate) const LARGEST_LOG: usize = 256;

@@ -19,8 +19,9 @@ use utoipa::IntoParams;
 use crate::access::bearer;
 use crate::app::{App, Shared};
 use crate::error::{ApiError, Deleted, LogEndsAt, LogStored};
-use crate::live::{LogEnd, LogRefusal, Token, UploadSeat};
+use crate::live::{LogEnd, LogRefusal, UploadSeat};
 use crate::store::LogPlace;
+use crate::token::Token;
 
 /// Bytes that are read at once from the database.
 const PIECE_BYTES: usize = 256 << 10;
@@ -180,7 +181,7 @@ pub(crate) async fn finish(
 /// Lets whoever has the server's token or one of the run's, and answers the hash of the latter. Whether there is such a run is said to
 /// those alone.
 pub(crate) async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
-    if app.access.may_write_logs(app, headers).await? {
+    if app.access.may_write_logs(headers).await? {
         return Ok(None);
     }
     let token = Token::hash_of(bearer(headers).ok_or(ApiError::NoRunToken)?);

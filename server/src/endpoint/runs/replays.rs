@@ -10,9 +10,10 @@ use crate::app::Shared;
 use crate::client::Client;
 use crate::endpoint::scenarios::{begin_plan, validate};
 use crate::error::{Answer, ApiError};
-use crate::live::{Token, run_id};
 use crate::replay;
 use crate::store::RunRow;
+use crate::token::Token;
+use crate::token::run_id;
 use crate::turns::Claimant;
 
 /// Opens a live run that replays an example log, compared with the plan of its scenario.

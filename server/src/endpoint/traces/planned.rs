@@ -8,19 +8,21 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
-use planner::aligned::{self, Rows};
 use planner::outcome::Answer;
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
+use planner::trace_alignment;
+use planner::trace_alignment::Rows;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::outcomes::{decode, written};
+use super::super::outcomes::written;
 use super::super::scenarios::find;
 use super::{overview, planner_of};
 use crate::app::{App, Shared};
 use crate::endpoint::{off_thread, wants_json};
 use crate::error::ApiError;
+use crate::overviews::decode;
 use crate::traces::observed::{Actions, Part, Together, together};
 use crate::traces::packed::unpack;
 
@@ -71,7 +73,7 @@ pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Resul
     ranks.sort_unstable();
     ranks.dedup();
     let first = iterations.iter().map(|one| one.interval_ns().0).min().unwrap_or_default();
-    let iteration = |one: &aligned::Iteration| {
+    let iteration = |one: &trace_alignment::Iteration| {
         let (start, end) = one.interval_ns();
         ObservedIteration {
             number: one.number,
@@ -185,7 +187,7 @@ pub(crate) async fn alignment(
             rows.clipped
         ));
     }
-    let aligned = off_thread(move || Ok(aligned::align(&rows.timeline, &decode(&simulated)?))).await?;
+    let aligned = off_thread(move || Ok(trace_alignment::align(&rows.timeline, &decode(&simulated)?))).await?;
     Ok(Json(Alignment { scenario, planner, iteration, observed_iteration, aligned, notes }))
 }
 
@@ -261,7 +263,7 @@ async fn rows(mut together: Together, place: u32, speed: f64) -> Result<(Rows, V
             let (start, end) = (scaled(action.start_ns), scaled(action.end_ns()));
             (action.start_ns, action.duration_ns) = (start, end - start);
         }
-        Ok(aligned::timeline(&iteration.actions))
+        Ok(trace_alignment::timeline(&iteration.actions))
     });
     Ok((rows.await?, together.notes))
 }

@@ -169,7 +169,7 @@ async fn profiles(connection: &mut SqliteConnection, verdict: &mut Verdict) -> R
         let source = read::<ProfileSource>(&source, &place, verdict);
         let content = read::<ProfileContent>(&content, &place, verdict);
         if let (Some(source), Some(content)) = (source, content)
-            && crate::profiles::address(&source, &content.effect, base.as_deref(), &files) != id
+            && crate::store::profile_address(&source, &content.effect, base.as_deref(), &files) != id
         {
             verdict.fault(&place, ANOTHER_ADDRESS);
         }

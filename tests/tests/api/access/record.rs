@@ -104,7 +104,7 @@ async fn changes_of_every_kind_are_recorded() {
 async fn readers_change_nothing_that_is_held() {
     let house = opened().await;
     let reader = token(&house, "rita", "reader").await;
-    let document = server::openapi::document();
+    let document = server::router::document();
     for (route, item) in &document.paths.paths {
         let operations = [("PUT", &item.put), ("POST", &item.post), ("PATCH", &item.patch), ("DELETE", &item.delete)];
         for (method, _) in operations.into_iter().filter(|(_, operation)| operation.is_some()) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use api::path;
-use api::planner::study::LayoutPlan;
-use api::planner::study::layouts::LayoutPoint;
+use api::planner::analysis::LayoutPlan;
+use api::planner::analysis::layouts::LayoutPoint;
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 use leptos::task::spawn_local;

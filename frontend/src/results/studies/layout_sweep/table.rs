@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::planner::study::layouts::{LayoutPoint, LayoutSweep};
+use api::planner::analysis::layouts::{LayoutPoint, LayoutSweep};
 use leptos::prelude::*;
 
 use super::name;
@@ -92,7 +92,7 @@ fn line(
 
 #[cfg(test)]
 mod tests {
-    use api::planner::study::layouts::{BestPoint, Freedom, PointFigures};
+    use api::planner::analysis::layouts::{BestPoint, Freedom, PointFigures};
 
     use super::*;
 

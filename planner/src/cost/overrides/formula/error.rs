@@ -1,57 +1,54 @@
-//! Why a text is no formula.
+//! Formula parse errors.
 
 use super::LONGEST;
 use super::parser::{DEEPEST, Function, LARGEST_EXPONENT};
 use crate::cost::overrides::variables::Variable;
 
-/// Why a text is no formula; characters are counted from 1.
+/// Formula parse error. Positions are characters, starting at 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormulaError {
-    /// More characters than a formula may have.
+    /// More characters than the limit.
     #[error("{0} characters: at most {LONGEST} are read")]
     TooLong(usize),
-    /// A character that cannot stand there.
+    /// Unexpected character.
     #[error("unexpected {found:?} at character {at}")]
     Unexpected {
-        /// The character.
         found: char,
-        /// Its place.
+        /// Position of the character.
         at: usize,
     },
-    /// The text ends where a value or a parenthesis is missing.
+    /// Unexpected end: a value or a closing parenthesis is missing.
     #[error("unexpected end at character {0}")]
     Ended(usize),
-    /// A name that is neither a variable nor a function.
+    /// Neither a variable nor a function.
     #[error("unknown name {name:?} at character {at}; there are {} and the functions {}", variables(), functions())]
     Unknown {
-        /// The name.
         name: String,
-        /// Where it begins.
+        /// Start position.
         at: usize,
     },
-    /// Too few or too many arguments.
+    /// Wrong number of arguments.
     #[error("{function} at character {at} takes {}", if *two { "two numbers or more" } else { "one number" })]
     Arguments {
-        /// The function.
         function: &'static str,
-        /// Whether it takes at least two.
+        /// True if the function requires at least two arguments.
         two: bool,
-        /// Where it begins.
+        /// Start position.
         at: usize,
     },
-    /// An exponent that is not a small whole number.
+    /// The exponent is not a small integer.
     #[error("the exponent at character {0} must be a whole number from -{LARGEST_EXPONENT} to {LARGEST_EXPONENT}")]
     Exponent(usize),
-    /// A number beyond the largest that there is.
+    /// The number exceeds the range of `f64`.
     #[error("the number at character {0} is too large")]
     Number(usize),
-    /// Parentheses inside parentheses.
+    /// Parentheses are nested too deeply.
     #[error("more than {DEEPEST} parentheses inside each other at character {0}")]
     TooDeep(usize),
 }
 
 impl FormulaError {
-    /// The place in the text, where there is one.
+    /// Returns the error position, if known.
     pub const fn position(&self) -> Option<usize> {
         match self {
             Self::TooLong(_) => None,

@@ -1,4 +1,4 @@
-//! Reads formulas by recursive descent.
+//! Recursive descent parser for formulas.
 //!
 //! ```text
 //! sum      = product { ("+" | "-") product }
@@ -12,16 +12,16 @@ use super::scan::Scan;
 use super::{Binary, FormulaError, LONGEST, Step, Unary};
 use crate::cost::overrides::variables::Variable;
 
-/// Parentheses inside each other, so that no text exhausts the stack.
+/// Maximum nesting depth, to limit the recursion depth.
 pub(super) const DEEPEST: usize = 64;
-/// Powers are products of so many factors at most.
+/// Maximum exponent. Powers are computed as products.
 pub(super) const LARGEST_EXPONENT: u32 = 16;
 
-/// A function that formulas may call.
+/// A function in formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     One(&'static str, Unary),
-    /// Of two or more, taken from left to right.
+    /// Accepts two or more arguments, folded from left to right.
     Many(&'static str, Binary),
 }
 
@@ -48,7 +48,7 @@ struct Parser {
     depth: usize,
 }
 
-/// The steps of a formula.
+/// Parses a formula into stack machine steps.
 pub(super) fn parse(text: &str) -> Result<Vec<Step>, FormulaError> {
     let length = text.chars().count();
     if length > LONGEST {
@@ -143,7 +143,7 @@ impl Parser {
         }
     }
 
-    /// A variable, or a call of a function.
+    /// Parses a variable or a function call.
     fn named(&mut self) -> Result<(), FormulaError> {
         let at = self.scan.place();
         let name = self.scan.name();
@@ -172,7 +172,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Sums with commas between them, each joined to those before it; returns how many.
+    /// Parses sums separated by commas and joins them with `joined`. Returns the number of
+    /// arguments.
     fn arguments(&mut self, joined: Option<Binary>) -> Result<usize, FormulaError> {
         self.sum()?;
         let mut count = 1;
@@ -184,7 +185,7 @@ impl Parser {
         Ok(count)
     }
 
-    /// What stands between parentheses.
+    /// Parses the contents of parentheses.
     fn inside<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, FormulaError>) -> Result<T, FormulaError> {
         self.scan.peek();
         let at = self.scan.place();

@@ -1,8 +1,8 @@
-//! Numbers, names and signs of a text, one after the other.
+//! Scanner for numbers, names and signs.
 
 use super::FormulaError;
 
-/// A text and how far it has been read.
+/// A text with the current read position.
 pub(super) struct Scan {
     characters: Vec<char>,
     next: usize,
@@ -13,7 +13,7 @@ impl Scan {
         Self { characters: text.chars().collect(), next: 0 }
     }
 
-    /// The next character behind white space.
+    /// Skips white space and returns the next character.
     pub(super) fn peek(&mut self) -> Option<char> {
         while self.here().is_some_and(char::is_whitespace) {
             self.next += 1;
@@ -21,36 +21,36 @@ impl Scan {
         self.here()
     }
 
-    /// Place of the next character, counted from 1.
+    /// Position of the next character, starting at 1.
     pub(super) const fn place(&self) -> usize {
         self.next + 1
     }
 
-    /// Passes over `sign` if it is next.
+    /// Consumes `sign` and returns true if it is next.
     pub(super) fn take(&mut self, sign: char) -> bool {
         let there = self.peek() == Some(sign);
         self.next += usize::from(there);
         there
     }
 
-    /// Passes over `sign`, which must be next.
+    /// Consumes `sign`, or returns an error if it is not next.
     pub(super) fn expect(&mut self, sign: char) -> Result<(), FormulaError> {
         if self.take(sign) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// What stands next cannot stand there.
+    /// Returns the error for an unexpected character or end.
     pub(super) fn unexpected(&mut self) -> FormulaError {
         let found = self.peek();
         let at = self.place();
         found.map_or(FormulaError::Ended(at), |found| FormulaError::Unexpected { found, at })
     }
 
-    /// The letters, digits and underscores that come next.
+    /// Consumes letters, digits and underscores.
     pub(super) fn name(&mut self) -> String {
         self.run_of(|character| character.is_ascii_alphanumeric() || character == '_')
     }
 
-    /// A number without sign: digits, a point, an exponent of ten.
+    /// Consumes an unsigned number: digits, decimal point, decimal exponent.
     pub(super) fn number(&mut self) -> Result<f64, FormulaError> {
         let at = self.place();
         let mut text = self.digits();
@@ -71,7 +71,7 @@ impl Scan {
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
             Ok(_) => Err(FormulaError::Number(at)),
-            // A point without digits.
+            // A decimal point without digits.
             Err(_) => Err(self.unexpected()),
         }
     }
@@ -82,7 +82,7 @@ impl Scan {
 
     fn run_of(&mut self, belongs: impl Fn(char) -> bool) -> String {
         let text: String = self.characters[self.next..].iter().copied().take_while(|&next| belongs(next)).collect();
-        // All that belongs is ASCII: a byte for each character.
+        // The number is ASCII, so bytes equal characters.
         self.next += text.len();
         text
     }

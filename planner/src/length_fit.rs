@@ -1,0 +1,146 @@
+//! T(l) = a l² + b l + c, fitted to timings of sequences with different lengths (Hydraulis Sec. 4
+//! and App. C).
+
+/// Measured time of a microbatch with equal sequences.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LengthTiming {
+    /// Tokens per sequence, l.
+    pub tokens: f64,
+    /// Packed sequences in the microbatch.
+    pub sequences: f64,
+    /// Positive time in any unit.
+    pub time: f64,
+}
+
+/// Coefficients of T(l) in the unit of the timings, and their relative errors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LengthFit {
+    /// Coefficient per squared token.
+    pub a: f64,
+    /// Coefficient per token.
+    pub b: f64,
+    /// Constant per microbatch.
+    pub c: f64,
+    /// Mean relative error of the timings.
+    pub mean: f64,
+    /// Maximum relative error.
+    pub most: f64,
+}
+
+impl LengthFit {
+    /// Returns the time of a microbatch with `tokens` total tokens and `squared`, the sum of
+    /// squared sequence lengths.
+    pub fn time(&self, tokens: f64, squared: f64) -> f64 {
+        self.a * squared + self.b * tokens + self.c
+    }
+
+    /// Fits a, b and c by non-negative least squares on relative errors.
+    ///
+    /// Solves all seven sets of positive coefficients and selects the best valid solution. Returns
+    /// `None` if the timings do not determine any coefficient.
+    pub fn of(timings: &[LengthTiming]) -> Option<Self> {
+        let longest = timings.iter().map(|timing| timing.tokens).fold(1.0, f64::max);
+        // Scaled by the maximum length, for well-conditioned equations.
+        let rows: Vec<([f64; 3], f64)> = timings
+            .iter()
+            .map(|timing| {
+                let length = timing.tokens / longest;
+                ([timing.sequences * length * length, timing.sequences * length, 1.0], timing.time)
+            })
+            .collect();
+        let mut best: Option<([f64; 3], Errors)> = None;
+        for set in 1_u32..8 {
+            let used: Vec<usize> = (0..3).filter(|&place| set & (1 << place) != 0).collect();
+            let Some(found) = solve(&rows, &used).filter(|found| found.iter().all(|&of| of >= 0.0)) else { continue };
+            let errors = Errors::of(&rows, &found);
+            if best.as_ref().is_none_or(|(_, known)| errors.squares < known.squares) {
+                best = Some((found, errors));
+            }
+        }
+        let ([a, b, c], Errors { mean, most, .. }) = best?;
+        Some(Self { a: a / (longest * longest), b: b / longest, c, mean, most })
+    }
+}
+
+/// Relative errors of a solution.
+struct Errors {
+    squares: f64,
+    mean: f64,
+    most: f64,
+}
+
+impl Errors {
+    fn of(rows: &[([f64; 3], f64)], coefficients: &[f64; 3]) -> Self {
+        let mut errors = Self { squares: 0.0, mean: 0.0, most: 0.0 };
+        for (basis, time) in rows {
+            let predicted: f64 = basis.iter().zip(coefficients).map(|(base, of)| base * of).sum();
+            let error = (predicted / time - 1.0).abs();
+            errors.squares += error * error;
+            errors.mean += error / rows.len() as f64;
+            errors.most = errors.most.max(error);
+        }
+        errors
+    }
+}
+
+/// Solves the normal equations for the coefficients in `used` by Gaussian elimination with
+/// pivoting. Returns `None` for a singular system.
+fn solve(measured: &[([f64; 3], f64)], used: &[usize]) -> Option<[f64; 3]> {
+    let count = used.len();
+    let mut rows = vec![vec![0.0; count + 1]; count];
+    for (basis, time) in measured {
+        for (row, &i) in rows.iter_mut().zip(used) {
+            for (column, &j) in used.iter().enumerate() {
+                row[column] += basis[i] * basis[j] / (time * time);
+            }
+            row[count] += basis[i] / time;
+        }
+    }
+    for at in 0..count {
+        let pivot = (at..count).max_by(|&a, &b| rows[a][at].abs().total_cmp(&rows[b][at].abs()))?;
+        rows.swap(at, pivot);
+        if rows[at][at].abs() < 1e-300 {
+            return None;
+        }
+        let (above, below) = rows.split_at_mut(at + 1);
+        for row in below {
+            let factor = row[at] / above[at][at];
+            for (value, pivot) in row.iter_mut().zip(&above[at]).skip(at) {
+                *value -= factor * pivot;
+            }
+        }
+    }
+    let mut found = [0.0; 3];
+    for at in (0..count).rev() {
+        let known: f64 = (at + 1..count).map(|column| rows[at][column] * found[used[column]]).sum();
+        found[used[at]] = (rows[at][count] - known) / rows[at][at];
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timings(a: f64, b: f64, c: f64) -> Vec<LengthTiming> {
+        let of = |(tokens, sequences): (f64, f64)| LengthTiming {
+            tokens,
+            sequences,
+            time: sequences * (a * tokens * tokens + b * tokens) + c,
+        };
+        [(256.0, 1.0), (1024.0, 1.0), (1024.0, 8.0), (8192.0, 1.0), (8192.0, 3.0), (32_768.0, 1.0)].map(of).to_vec()
+    }
+
+    /// Recovers 2e-8 l² + 3e-4 l per sequence plus 0.5. For 1e-8 l² + 1e-4 l - 0.001, the best
+    /// non-negative fit has c = 0.
+    #[test]
+    fn a_quadratic_is_found_again_and_nothing_is_negative() {
+        let LengthFit { a, b, c, mean, most } = LengthFit::of(&timings(2e-8, 3e-4, 0.5)).unwrap();
+        assert!((a / 2e-8 - 1.0).abs() < 1e-6 && (b / 3e-4 - 1.0).abs() < 1e-6 && (c / 0.5 - 1.0).abs() < 1e-6);
+        assert!(mean <= most && most < 1e-6);
+        let fit = LengthFit::of(&timings(1e-8, 1e-4, -0.001)).unwrap();
+        assert!(fit.a > 0.0 && fit.b > 0.0 && fit.c.abs() < 1e-300 && fit.most > 1e-3);
+        assert!((fit.time(2000.0, 2e6) - (fit.a * 2e6 + fit.b * 2000.0)).abs() < 1e-12);
+        assert_eq!(LengthFit::of(&[]), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Planning per batch. Reports progress, measures time and supports cancellation.
+
+use crate::host::{measured, round_of, side_by_side};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::plan::Plan;
+use crate::plan::{IterationPlan, ReplicaPlan};
+use crate::scenario::PlannerKind;
+use crate::scenario::budget::Spans;
+use crate::workload::PackedBatch;
+
+/// The batches of a run, and the planner that processes them.
+#[derive(Clone, Copy)]
+pub(crate) struct EachBatch<'a> {
+    pub kind: PlannerKind,
+    /// Name of the phase in progress reports.
+    pub phase: &'static str,
+    pub batches: &'a [PackedBatch],
+}
+
+/// A draft plan with a span count.
+pub(crate) trait Drafted {
+    fn spans(&self) -> u64;
+}
+
+impl Drafted for ReplicaPlan {
+    fn spans(&self) -> u64 {
+        self.schedule.len() as u64
+    }
+}
+
+impl Drafted for IterationPlan {
+    fn spans(&self) -> u64 {
+        self.replicas.iter().map(Drafted::spans).sum()
+    }
+}
+
+impl<T> Drafted for (IterationPlan, T) {
+    fn spans(&self) -> u64 {
+        self.0.spans()
+    }
+}
+
+/// Results for all batches, or the error of the first batch that fails.
+type Planned<T, E> = Result<Result<Vec<T>, E>, Cancelled>;
+
+impl EachBatch<'_> {
+    /// Plans the batches sequentially, so `plan` can reuse state from earlier batches. `plan` may
+    /// poll the observer for cancellation; its result is then discarded.
+    pub(crate) fn in_turn<T: Drafted, E>(
+        self,
+        observer: &mut dyn Observer,
+        mut plan: impl FnMut(usize, &PackedBatch, &dyn Observer) -> Result<T, E>,
+    ) -> Planned<T, E> {
+        let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
+        for (index, batch) in self.batches.iter().enumerate() {
+            self.tell(observer, index)?;
+            let own = measured(observer.batch_clock(), index as u32, || plan(index, batch, observer));
+            go_on(observer)?;
+            match own {
+                Ok(own) => {
+                    spans += own.spans();
+                    planned.push(own);
+                }
+                Err(error) => return Ok(Err(error)),
+            }
+            observer.drafted(spans);
+            go_on(observer)?;
+        }
+        Ok(Ok(planned))
+    }
+
+    /// Plans the batches in rounds on the worker threads. `plan` may use these workers too and may
+    /// poll the observer for cancellation; its result is then discarded.
+    pub(crate) fn side_by_side<T: Drafted + Send, E: Send>(
+        self,
+        observer: &mut dyn Observer,
+        plan: impl Fn(usize, &PackedBatch, &dyn Observer) -> Result<T, E> + Sync,
+    ) -> Planned<T, E> {
+        let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
+        for round in self.batches.chunks(round_of(observer.workers())) {
+            let first = planned.len();
+            self.tell(observer, first)?;
+            let asked: &dyn Observer = observer;
+            let answers = side_by_side(asked.workers(), round.len(), |place| {
+                let index = first + place;
+                measured(asked.batch_clock(), index as u32, || plan(index, &round[place], asked))
+            });
+            go_on(observer)?;
+            for answer in answers {
+                match answer {
+                    Ok(own) => {
+                        spans += own.spans();
+                        planned.push(own);
+                    }
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            observer.drafted(spans);
+            go_on(observer)?;
+        }
+        Ok(Ok(planned))
+    }
+
+    fn tell(self, observer: &mut dyn Observer, done: usize) -> Result<(), Cancelled> {
+        go_on(observer)?;
+        observer.progress(self.kind, self.phase, done as u32, self.batches.len() as u32);
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Spans of the plan. Each iteration stores the timeline of one replica, counted as the largest.
+    pub(crate) fn spans(&self) -> Spans {
+        let of = |iteration: &IterationPlan| {
+            let own = || iteration.replicas.iter().map(Drafted::spans);
+            Spans { kept: own().max().unwrap_or(0), simulated: own().sum() }
+        };
+        self.iterations.iter().map(of).fold(Spans::default(), Spans::and)
+    }
+}

@@ -1,0 +1,54 @@
+//! Selection rule of the published program (github.com/BDAI-Research/DFLOP), which differs from
+//! DFLOP Alg. 1.
+//!
+//! Per pair of degrees, the program evaluates a single number of microbatches: the minimum for
+//! which a microbatch of mean items does not exceed the maximum item on either module. The memory
+//! check uses the size of the maximum items, times 1.25. A pair replaces the current choice only if
+//! it has fewer microbatches and its time is below 1.1 times the current time.
+
+use super::degrees::Split;
+use super::durations::Durations;
+use super::{Configuration, OptimizerInput};
+
+/// Safety factor for memory.
+const BUFFER: f64 = 1.25;
+/// Accepted slowdown factor for a strategy with fewer microbatches.
+const SLOWER: f64 = 1.1;
+
+/// Returns the published program's choice, evaluated by this module's durations.
+pub(crate) fn choice(input: &OptimizerInput, durations: &Durations<'_>, splits: &[Split]) -> Option<Configuration> {
+    let there_are = || input.items.iter().filter(|item| item.weight > 0.0);
+    let largest_batch = there_are().map(|item| item.batch).fold(0.0, f64::max);
+    let largest_length = there_are().map(|item| item.length).fold(0.0, f64::max);
+    let mean = durations.mean();
+    let mut best: Option<(f64, Configuration)> = None;
+    for split in splits {
+        for &encoder in &split.encoders {
+            for &backbone in &split.backbones {
+                let sides = durations.sides(encoder, backbone);
+                let batch = largest_batch * f64::from(backbone.data) / f64::from(encoder.data);
+                let bytes = Durations::bytes_of(&sides, batch, largest_length);
+                if bytes.0.max(bytes.1) * BUFFER > input.memory {
+                    continue;
+                }
+                let share =
+                    |data: u32, count: u32| f64::from(input.global_batch) / (f64::from(count) * f64::from(data));
+                let is_small = |&count: &u32| {
+                    let (of_encoder, of_backbone) = (share(encoder.data, count), share(backbone.data, count));
+                    let whole = of_encoder >= 1.0 && of_backbone >= 1.0;
+                    whole && mean.batch * of_encoder <= largest_batch && mean.length * of_backbone <= largest_length
+                };
+                let (fewest, most) = input.microbatches(backbone.data);
+                let microbatches = (fewest..=most).find(is_small).unwrap_or(most);
+                let time = durations.time_of_mean(&sides, microbatches);
+                let is_better = best.is_none_or(|(known, configuration)| {
+                    time < known * SLOWER && microbatches < configuration.microbatches
+                });
+                if is_better {
+                    best = Some((time, Configuration { encoder, backbone, microbatches }));
+                }
+            }
+        }
+    }
+    best.map(|(_, configuration)| configuration)
+}

@@ -1,0 +1,213 @@
+//! Branch and bound on degree pairs, then on ranges of the microbatch count i.
+
+use super::degrees::Split;
+use super::durations::{Durations, Side, Sides};
+use super::{Configuration, Objective, OptimizerInput};
+
+/// Number of pairs to evaluate first, in ascending order of their bounds. The resulting times are
+/// low, so the search prunes the other pairs early.
+const FIRST: usize = 16;
+/// Relative tolerance. Bounds and times are summed in different orders, so rounding can reverse
+/// their order.
+const SLACK: f64 = 1e-9;
+
+/// Best strategies and number of evaluations.
+pub(crate) struct Found {
+    best: Vec<Configuration>,
+    looked_at: u64,
+}
+
+impl Found {
+    /// Adds the number of evaluations to `sum` and returns the strategies.
+    pub(crate) fn counted(self, sum: &mut u64) -> Vec<Configuration> {
+        *sum += self.looked_at;
+        self.best
+    }
+}
+
+/// Position in the enumeration order of DFLOP Alg. 1. Ties are resolved to the first position, as
+/// in the paper.
+type Order = (usize, usize, usize, u32);
+
+/// Time in seconds, position, and strategy.
+type Timed = (f64, Order, Configuration);
+
+struct Search<'a> {
+    input: &'a OptimizerInput,
+    durations: &'a Durations<'a>,
+    objective: Objective,
+    /// Maximum number of results.
+    count: usize,
+    /// Best strategies in ascending time order, one per combination of TP and PP.
+    best: Vec<Timed>,
+    looked_at: u64,
+}
+
+/// Returns up to `count` strategies that fit in memory, in ascending time order for an objective.
+/// Includes only the fastest strategy per combination of tensor and pipeline degrees; ties are
+/// resolved to the first.
+pub(crate) fn best(
+    input: &OptimizerInput,
+    durations: &Durations<'_>,
+    splits: &[Split],
+    (objective, count): (Objective, usize),
+) -> Found {
+    let mut search = Search { input, durations, objective, count, best: Vec::new(), looked_at: 0 };
+    let works: Vec<Works> = splits.iter().map(|split| Works::of(input, durations, split, objective)).collect();
+    let mut first: Vec<(f64, (usize, usize, usize))> = Vec::with_capacity(FIRST + 1);
+    for_each(splits, &works, |bound, pair| {
+        if first.len() < FIRST || bound < first[first.len() - 1].0 {
+            let place = first.partition_point(|&(known, _)| known <= bound);
+            first.insert(place, (bound, pair));
+            first.truncate(FIRST);
+        }
+    });
+    for &(_, pair) in &first {
+        search.look_at(splits, pair);
+    }
+    for_each(splits, &works, |bound, pair| {
+        if search.may_be_better(bound, None) && !first.iter().any(|&(_, looked_at)| looked_at == pair) {
+            search.look_at(splits, pair);
+        }
+    });
+    Found {
+        best: search.best.into_iter().map(|(_, _, configuration)| configuration).collect(),
+        looked_at: search.looked_at,
+    }
+}
+
+/// Returns the minimum peak bytes per device in all strategies, at the maximum number of
+/// microbatches.
+pub(crate) fn leanest(input: &OptimizerInput, durations: &Durations<'_>, splits: &[Split]) -> f64 {
+    let mut least = f64::INFINITY;
+    for split in splits {
+        for &encoder in &split.encoders {
+            for &backbone in &split.backbones {
+                let sides = durations.sides(encoder, backbone);
+                let (encoder, backbone) = durations.bytes(&sides, input.microbatches(backbone.data).1);
+                least = least.min(encoder.max(backbone));
+            }
+        }
+    }
+    least
+}
+
+/// Lower bounds in seconds for a global batch, per degree combination of a split.
+struct Works {
+    encoders: Vec<f64>,
+    backbones: Vec<f64>,
+    /// Maximum number of microbatches per backbone degree combination.
+    most: Vec<f64>,
+}
+
+impl Works {
+    fn of(input: &OptimizerInput, durations: &Durations<'_>, split: &Split, objective: Objective) -> Self {
+        let encoder = |&degrees| durations.least_encoder_work(&Side::of(&input.encoder, degrees));
+        let backbone = |&degrees| durations.least_backbone_work(&Side::of(&input.backbone, degrees), objective);
+        Self {
+            encoders: split.encoders.iter().map(encoder).collect(),
+            backbones: split.backbones.iter().map(backbone).collect(),
+            most: split.backbones.iter().map(|degrees| f64::from(input.microbatches(degrees.data).1)).collect(),
+        }
+    }
+}
+
+/// Calls `visit` for each pair with a lower bound for its times, in the order of DFLOP Alg. 1.
+fn for_each(splits: &[Split], works: &[Works], mut visit: impl FnMut(f64, (usize, usize, usize))) {
+    for (place, (split, works)) in splits.iter().zip(works).enumerate() {
+        for (encoder, degrees) in split.encoders.iter().enumerate() {
+            let work = works.encoders[encoder];
+            for (backbone, other) in split.backbones.iter().enumerate() {
+                let depth = f64::from(degrees.pipeline + other.pipeline) - 1.0;
+                let most = works.most[backbone];
+                visit((most + depth) / most * work.max(works.backbones[backbone]), (place, encoder, backbone));
+            }
+        }
+    }
+}
+
+impl Search<'_> {
+    /// Returns true if a strategy with this lower bound can enter `best` and improve `own`, the
+    /// current minimum time for its pair.
+    fn may_be_better(&self, bound: f64, own: Option<f64>) -> bool {
+        let bound = bound * (1.0 - SLACK);
+        let full = self.best.len() == self.count;
+        own.is_none_or(|own| bound <= own) && (!full || self.best.last().is_none_or(|(worst, ..)| bound <= *worst))
+    }
+
+    fn look_at(&mut self, splits: &[Split], (place, encoder, backbone): (usize, usize, usize)) {
+        let split = &splits[place];
+        let (of_encoder, of_backbone) = (split.encoders[encoder], split.backbones[backbone]);
+        let sides = self.durations.sides(of_encoder, of_backbone);
+        let mut own: Option<Timed> = None;
+        // Evaluate the upper half first: more microbatches have a smaller bubble.
+        let mut open = vec![self.input.microbatches(of_backbone.data)];
+        while let Some(range) = open.pop() {
+            self.looked_at += 1;
+            let (from, to) = range;
+            if from < to {
+                let fits = self.fits(self.durations.least_bytes(&sides, range));
+                if fits && self.may_be_better(self.least(&sides, range), own.map(|(time, ..)| time)) {
+                    let half = from + (to - from) / 2;
+                    open.extend([(from, half), (half + 1, to)]);
+                }
+                continue;
+            }
+            if !self.fits(self.durations.bytes(&sides, from)) {
+                continue;
+            }
+            let found = (
+                self.time(&sides, from),
+                (place, encoder, backbone, from),
+                Configuration { encoder: of_encoder, backbone: of_backbone, microbatches: from },
+            );
+            if own.is_none_or(|own| before(&found, &own)) {
+                own = Some(found);
+            }
+        }
+        if let Some(own) = own {
+            self.keep(own);
+        }
+    }
+
+    /// Inserts a strategy into `best` if it qualifies.
+    fn keep(&mut self, found: Timed) {
+        let kind = |configuration: &Configuration| {
+            [configuration.encoder, configuration.backbone].map(|degrees| (degrees.tensor, degrees.pipeline))
+        };
+        if let Some(same) = self.best.iter().position(|(.., known)| kind(known) == kind(&found.2)) {
+            if !before(&found, &self.best[same]) {
+                return;
+            }
+            self.best.remove(same);
+        }
+        let at = self.best.partition_point(|known| before(known, &found));
+        self.best.insert(at, found);
+        self.best.truncate(self.count);
+    }
+
+    fn fits(&self, (encoder, backbone): (f64, f64)) -> bool {
+        encoder <= self.input.memory && backbone <= self.input.memory
+    }
+
+    fn time(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
+        match self.objective {
+            Objective::OfMean => self.durations.time_of_mean(sides, microbatches),
+            Objective::MeanOf => self.durations.mean_of_time(sides, microbatches),
+            Objective::Balanced => self.durations.time_when_balanced(sides, microbatches),
+        }
+    }
+
+    fn least(&self, sides: &Sides<'_>, range: (u32, u32)) -> f64 {
+        match self.objective {
+            Objective::OfMean => self.durations.least_time_of_mean(sides, range),
+            Objective::MeanOf => self.durations.least_mean_of_time(sides, range),
+            Objective::Balanced => self.durations.least_time_when_balanced(sides, range),
+        }
+    }
+}
+
+/// Returns true if `a` is faster than `b`, or equally fast and earlier in the enumeration order.
+fn before(a: &Timed, b: &Timed) -> bool {
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_lt()
+}

@@ -1,0 +1,433 @@
+//! Planners that cut long sequences over groups of model replicas: DHP and what it is compared with.
+//!
+//! A rank is a whole replica of the model, of TP devices. Every global batch becomes microbatches, and every microbatch
+//! groups of ranks that share sequences (see [`crate::planners::dhp`]). What the planners minimise is the cost that
+//! DHP fits to a profile; the profile here is the operator graph of one rank, and the simulator judges by the graph itself.
+
+mod profile;
+mod report;
+
+use crate::cost::Pricing;
+use crate::cost::overrides::AtDegrees;
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
+use crate::plan::SequenceGroup;
+use crate::plan::{IterationPlan, Plan, ReplicaPlan};
+use crate::planners::batches::EachBatch;
+use crate::planners::dhp::group_costs;
+use crate::planners::dhp::{
+    AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
+    megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
+};
+use crate::planners::executed::{Tried, fits};
+use crate::planners::{NoPlan, failed, measured_layers};
+use crate::scenario::budget::Spans;
+use crate::scenario::{PlannerKind, Scenario};
+use crate::simulate::{StepEnd, execute, peak_memory_over};
+use crate::training::ContextExchange;
+use crate::units::{Bytes, Seconds};
+use crate::workload::PackedBatch;
+
+use profile::Profile;
+
+/// Limit on reductions of the token limit, used when simulated memory exceeds the profile's
+/// estimate.
+const MOST_TIGHTENINGS: u32 = 6;
+/// Factor per token limit reduction.
+const TIGHTENED: f64 = 0.96;
+
+/// Planner state for a tensor-parallel degree.
+struct Setting<'a> {
+    scenario: &'a Scenario,
+    kind: PlannerKind,
+    layout: Layout,
+    profile: Profile,
+    degrees: AllowedDegrees,
+    /// Context-parallel degree of a static planner.
+    fixed: Option<u32>,
+    /// Degree that was fastest on the sizing batch but cannot fit the run's longest sequence.
+    outgrown: Option<u32>,
+    tokens_per_rank: u64,
+}
+
+/// Chooses TP on the sizing batch, and for static planners also the context-parallel degree. Then
+/// plans every batch. If a TP degree fails on a batch, the next candidate is tried.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Tried, NoPlan>, Cancelled> {
+    if let Some(binding) = does_not_apply(scenario) {
+        return Ok(Err(NoPlan { binding: binding.to_owned(), search: Search::default() }));
+    }
+    let mut search = Search::default();
+    let longest = longest(batches);
+    let mut sized: Vec<(f64, Setting<'_>)> = Vec::new();
+    let mut binding = None;
+    for tensor in tensor_degrees(scenario) {
+        go_on(observer)?;
+        search.candidates += 1;
+        let result =
+            broken_rule(scenario, tensor).map_or_else(|| size(scenario, pricing, kind, tensor, sizing, longest), Err);
+        match result {
+            Ok(found) => sized.push(found),
+            Err(reason) => {
+                reject(&mut search, &reason);
+                binding = Some(format!("{reason}, at TP {tensor}"));
+            }
+        }
+    }
+    // The sort is stable: the smaller degree wins ties.
+    sized.sort_by(|a, b| a.0.total_cmp(&b.0));
+    search.simulated = sized.len() as u32;
+    search.losers = sized.iter().map(|(seconds, setting)| slower(*seconds, setting.layout)).collect();
+    let mut first = None;
+    for (failed_later, (_, mut setting)) in (0..).zip(sized) {
+        search.losers.remove(0);
+        match setting.run(pricing, batches, observer)? {
+            Ok((tried, groups_made)) => {
+                let decisions = setting.decisions(sizing.sequences.len(), failed_later, groups_made);
+                return Ok(Ok(tried.told(search, decisions)));
+            }
+            Err(reason) => {
+                search.simulated -= 1;
+                reject(&mut search, &reason);
+                first.get_or_insert(reason);
+            }
+        }
+    }
+    let binding = first.or(binding);
+    let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
+    Ok(Err(NoPlan { binding, search }))
+}
+
+fn reject(search: &mut Search, reason: &str) {
+    search.rejected += 1;
+    match search.rejections.iter_mut().find(|known| known.reason == reason) {
+        Some(known) => known.count += 1,
+        None => search.rejections.push(RejectionCount { reason: reason.to_owned(), count: 1 }),
+    }
+}
+
+fn slower(seconds: f64, layout: Layout) -> Loser {
+    let reason = "slower on the representative batch".to_owned();
+    Loser { layout, reason, iteration_s: Some(seconds), peak_memory_gib: None }
+}
+
+const fn algorithm(kind: PlannerKind) -> &'static str {
+    match kind {
+        PlannerKind::StaticContext => {
+            "one ring degree for all groups, the fastest on a representative batch; sequences packed by memory"
+        }
+        PlannerKind::Ulysses => "one all-to-all degree that divides the heads, the fastest on a representative batch",
+        PlannerKind::BalancedContext => {
+            "degree of a sequence from its length, rounded up to a power of two; greedy assignment to ranks within 5 % of the mean"
+        }
+        PlannerKind::PowerOfTwoContext => "atomic groups by memory or time; degrees, powers of two, by exact search",
+        _ => {
+            "microbatches that fit; atomic groups by memory or time; degrees of any size by exact search of the makespan"
+        }
+    }
+}
+
+/// Returns the requested TP degree, or all divisors of a node's size.
+fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
+    let devices = scenario.cluster.devices();
+    let node = scenario.cluster.devices_per_node;
+    match scenario.layout.tensor {
+        Some(tensor) => vec![tensor],
+        None => (1..=node).filter(|tensor| node.is_multiple_of(*tensor) && devices.is_multiple_of(*tensor)).collect(),
+    }
+}
+
+/// Returns an explanation if grouping by length does not apply to the scenario.
+fn does_not_apply(scenario: &Scenario) -> Option<&'static str> {
+    scenario.model.video().is_some().then_some(
+        "does not apply: a sequence contains the caption of a video and not the video, so its length does not determine its cost",
+    )
+}
+
+/// Returns the rule that the scenario or this TP degree violates.
+fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
+    if scenario.layout.pipeline.is_some_and(|pipeline| pipeline > 1) {
+        return Some("a rank is a whole replica of the model, so PP must be 1".to_owned());
+    }
+    if scenario.training.context_parallel > 1 {
+        return Some(
+            "the planner chooses the context-parallel degree of every group, so the setting must be 1".to_owned(),
+        );
+    }
+    if scenario.training.expert_parallel > 1 {
+        return Some("groups of variable degree do not allow fixed expert-parallel groups".to_owned());
+    }
+    if !scenario.cluster.devices().is_multiple_of(tensor) {
+        return Some("TP does not divide the devices".to_owned());
+    }
+    scenario.model.modules.iter().find_map(|module| {
+        let count = [module.heads, module.kv_heads].into_iter().find(|count| count % tensor != 0)?;
+        Some(format!("TP does not divide the {count} heads of {}", module.name))
+    })
+}
+
+const fn exchange_of(kind: PlannerKind) -> ContextExchange {
+    if matches!(kind, PlannerKind::Ulysses) { ContextExchange::AllToAll } else { ContextExchange::Ring }
+}
+
+/// Maximum sequence length in tokens.
+fn longest(batches: &[PackedBatch]) -> u64 {
+    batches.iter().flat_map(|batch| &batch.sequences).map(|own| u64::from(own.computed_tokens)).max().unwrap_or(0)
+}
+
+/// Returns a setting that fits the sizing batch, and the simulated time in seconds. A static degree
+/// must also fit a sequence with `longest` tokens.
+fn size<'a>(
+    scenario: &'a Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    tensor: u32,
+    sizing: &PackedBatch,
+    longest: u64,
+) -> Result<(f64, Setting<'a>), String> {
+    let ranks = scenario.cluster.devices() / tensor;
+    let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
+    let modules = &scenario.model.modules;
+    let degrees = match kind {
+        PlannerKind::Ulysses => {
+            AllowedDegrees::that(|degree| modules.iter().all(|module| module.trades_heads(tensor, degree)), ranks)
+        }
+        PlannerKind::PowerOfTwoContext | PlannerKind::BalancedContext => {
+            AllowedDegrees::new(DegreeRule::PowersOfTwo, None, ranks)
+        }
+        _ => AllowedDegrees::new(DegreeRule::Any, None, ranks),
+    };
+    let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
+    let tokens_per_rank = profile.memory.tokens();
+    let mut setting =
+        Setting { scenario, kind, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
+    if setting.tokens_per_rank == 0 {
+        let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
+        return Err(format!("weights, gradients and optimizer state need {states:.1} GiB; {budget:.1} GiB available"));
+    }
+    let sequences = sequences(sizing, &setting.profile);
+    if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses) {
+        let degree = setting.best_static_degree(&sequences, longest);
+        let degree = degree.ok_or_else(|| "the longest sequence fits no degree that divides the ranks".to_owned())?;
+        setting.fixed = Some(degree);
+    }
+    for _ in 0..MOST_TIGHTENINGS {
+        let iteration = setting.iteration(sizing, &mut GroupPool::default())?;
+        let (seconds, peak) = simulate(scenario, pricing, setting.layout, sizing, &iteration.replicas[0])?;
+        if peak <= scenario.memory_limit() {
+            return Ok((seconds, setting));
+        }
+        setting.tighten();
+    }
+    Err("activations exceed the memory".to_owned())
+}
+
+/// Returns the iteration end in seconds and the highest peak memory per rank.
+fn simulate(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    layout: Layout,
+    batch: &PackedBatch,
+    replica: &ReplicaPlan,
+) -> Result<(f64, Bytes), String> {
+    let costs = group_costs::costs(scenario, pricing, layout, batch, replica);
+    let execution = execute(&replica.schedule, &costs).map_err(|deadlock| deadlock.to_string())?;
+    let end = StepEnd::of(layout.data as usize, std::iter::once(&execution)).iteration_end(&costs);
+    Ok((end.secs(), peak_memory_over(&replica.schedule, &execution, &costs).1))
+}
+
+/// Converts the sequences of a batch for the group solver.
+fn sequences(batch: &PackedBatch, profile: &Profile) -> Vec<Sequence> {
+    // An empty sample counts as a single token, so that the solver assigns it like any other.
+    let of = |own: &crate::workload::Sequence| Sequence { tokens: own.computed_tokens.max(1).into(), eta: profile.eta };
+    batch.sequences.iter().map(of).collect()
+}
+
+impl Setting<'_> {
+    fn problem<'b>(&'b self, sequences: &'b [Sequence]) -> GroupProblem<'b> {
+        GroupProblem {
+            sequences,
+            ranks: self.layout.data,
+            tokens_per_rank: self.tokens_per_rank,
+            degrees: &self.degrees,
+            cost: &self.profile.fit.cost,
+        }
+    }
+
+    fn grouped(&self, sequences: &[Sequence]) -> Result<BatchPlan, GroupError> {
+        let problem = self.problem(sequences);
+        match (self.kind, self.fixed) {
+            (_, Some(degree)) => static_plan(problem, degree),
+            (PlannerKind::BalancedContext, None) => megatron_balanced(problem),
+            _ => plan_groups(problem, Effort::Portfolio),
+        }
+    }
+
+    /// Reduces the token limit per rank by one step.
+    fn tighten(&mut self) {
+        self.tokens_per_rank = (self.tokens_per_rank as f64 * TIGHTENED) as u64;
+    }
+
+    /// Returns the fastest static degree that fits a sequence with `longest` tokens.
+    fn best_static_degree(&self, sequences: &[Sequence], longest: u64) -> Option<u32> {
+        let holding = static_degrees(self.problem(sequences))
+            .into_iter()
+            .filter(|(degree, _)| longest <= u64::from(*degree) * self.tokens_per_rank);
+        let timed = holding.filter_map(|(degree, seconds)| Some((seconds.ok()?, degree)));
+        timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, degree)| degree)
+    }
+
+    /// Raises a static degree to the next divisor of the rank count if the maximum sequence length
+    /// no longer fits after [`Self::tighten`].
+    fn hold_all(&mut self, batches: &[PackedBatch]) {
+        let Some(degree) = self.fixed else { return };
+        let longest = longest(batches);
+        let holds =
+            |other: u32| self.layout.data.is_multiple_of(other) && longest <= u64::from(other) * self.tokens_per_rank;
+        let next = self.degrees.list().iter().copied().find(|&other| other >= degree && holds(other));
+        if let Some(next) = next.filter(|&next| next > degree) {
+            self.outgrown.get_or_insert(degree);
+            self.fixed = Some(next);
+        }
+    }
+
+    /// Returns a plan that fits on every batch, and the number of created communication groups.
+    /// Reduces the token limit while simulated memory exceeds the profile's estimate.
+    fn run(
+        &mut self,
+        pricing: &Pricing<'_>,
+        batches: &[PackedBatch],
+        observer: &mut dyn Observer,
+    ) -> Result<Result<(Tried, usize), String>, Cancelled> {
+        let mut tightenings = 0;
+        loop {
+            self.hold_all(batches);
+            let (iterations, groups_made) = match self.iterations(batches, observer)? {
+                Ok(found) => found,
+                Err(binding) => return Ok(Err(binding)),
+            };
+            let lists = iterations.iter().flat_map(|iteration| &iteration.replicas[0].microbatches);
+            let largest = lists.map(Vec::len).max().unwrap_or(1);
+            let plan = Plan {
+                layout: Layout { microbatch: largest as u32, ..self.layout },
+                partition: group_costs::whole_model(&self.scenario.model),
+                modules: Vec::new(),
+                iterations,
+                algorithm: algorithm(self.kind).to_owned(),
+                status: SolverStatus::Heuristic,
+                search: Search::default(),
+                decisions: Vec::new(),
+            };
+            match fits(self.scenario, pricing, plan, batches, observer)? {
+                Ok(tried) => return Ok(Ok((tried, groups_made))),
+                Err(misfit) if tightenings == MOST_TIGHTENINGS => {
+                    return Ok(Err(format!("{} on another batch", misfit.reason)));
+                }
+                Err(_) => self.tighten(),
+            }
+            tightenings += 1;
+        }
+    }
+
+    /// Returns the plans for all batches, and the number of created communication groups.
+    fn iterations(
+        &self,
+        batches: &[PackedBatch],
+        observer: &mut dyn Observer,
+    ) -> Result<Result<(Vec<IterationPlan>, usize), String>, Cancelled> {
+        let mut pool = GroupPool::default();
+        let each = EachBatch { kind: self.kind, phase: "grouping batches", batches };
+        let iterations = each.in_turn(observer, |index, batch, _| {
+            self.iteration(batch, &mut pool).map_err(|reason| format!("iteration {index}: {reason}"))
+        })?;
+        Ok(iterations.map(|iterations| (iterations, pool.len())))
+    }
+
+    fn iteration(&self, batch: &PackedBatch, pool: &mut GroupPool) -> Result<IterationPlan, String> {
+        let sequences = sequences(batch, &self.profile);
+        let planned = self.grouped(&sequences).map_err(|error| error.to_string())?;
+        let problem = self.problem(&sequences);
+        let lockstep = self.scenario.training.zero_stage() >= 3;
+        let mut replica = ReplicaPlan::whole(Vec::new(), group_costs::schedule(&[], 0));
+        let mut report = report::Report::new(&planned);
+        let mut gang = 0;
+        for (number, microbatch) in planned.microbatches.iter().enumerate() {
+            let placement = place(problem, microbatch);
+            report.asked += pool.ask(&placement);
+            let mut placed: Vec<_> = placement.groups.iter().collect();
+            placed.sort_by_key(|placed| placed.group);
+            // ZeRO-3 gathers weights and reduces gradients on all ranks at the same time, so all
+            // groups run in lockstep.
+            let together = lockstep && microbatch.grouping != Grouping::OneByOne;
+            for placed in placed {
+                let group = &microbatch.groups[placed.group as usize];
+                let items: Vec<Vec<u32>> = if microbatch.grouping == Grouping::OneByOne {
+                    group.sequences.iter().map(|&sequence| vec![sequence]).collect()
+                } else {
+                    vec![group.sequences.clone()]
+                };
+                for own in items {
+                    replica.groups.push(SequenceGroup {
+                        ranks: placed.ranks.clone(),
+                        microbatch: number as u32,
+                        gang,
+                        exchange: exchange_of(self.kind),
+                        estimate: Seconds::from_secs(self.estimate(&sequences, &own, group.degree)).to_nanos(),
+                    });
+                    replica.microbatches.push(own);
+                    gang += u32::from(!together);
+                }
+            }
+            gang += u32::from(together);
+        }
+        // A forward and a backward span per group and rank.
+        let spans = 2 * replica.groups.iter().map(|group| group.ranks.len() as u64).sum::<u64>();
+        if (Spans { kept: spans, simulated: spans }).excess().is_some() {
+            return Err("the spans of its groups exceed the limit of an answer".to_owned());
+        }
+        replica.schedule = group_costs::schedule(&replica.groups, self.layout.data as usize);
+        Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision(&planned)) })
+    }
+
+    /// Fitted time of the sequences in a group of this degree, in seconds.
+    fn estimate(&self, sequences: &[Sequence], own: &[u32], degree: u32) -> f64 {
+        let loads = own.iter().map(|&sequence| Load::of(sequences[sequence as usize]));
+        self.profile.fit.cost.seconds(loads.sum(), degree)
+    }
+
+    fn decisions(&self, sequences: usize, failed_later: u32, groups_made: usize) -> Vec<String> {
+        let Layout { tensor, data: ranks, .. } = self.layout;
+        let but = failed(failed_later);
+        let mut decisions = vec![format!(
+            "{ranks} ranks with TP {tensor}, each a model replica: the fastest layout on a representative batch of {sequences} sequences{but}."
+        )];
+        decisions.push(match (self.fixed, self.outgrown) {
+            (Some(degree), None) => {
+                format!("Context-parallel degree {degree} for every group: the fastest that divides the ranks and fits the longest sequence.")
+            }
+            (Some(degree), Some(smaller)) => format!(
+                "Context-parallel degree {degree} for every group: {smaller} is faster, but the longest sequence does not fit."
+            ),
+            (None, _) => format!("New degrees for every microbatch; the run creates {groups_made} communication groups."),
+        });
+        decisions.push(format!(
+            "A rank has memory for {} tokens in addition to {:.1} GiB of model states.",
+            self.tokens_per_rank,
+            self.profile.memory.states.gib()
+        ));
+        decisions.push(self.profile.words());
+        let exchange = Some(exchange_of(self.kind));
+        let degrees = self.degrees.list().iter().map(|&context| AtDegrees { tensor, context, exchange });
+        decisions.extend(measured_layers::words(self.scenario, &degrees.collect::<Vec<_>>()));
+        decisions
+    }
+}
+
+#[cfg(test)]
+mod tests;

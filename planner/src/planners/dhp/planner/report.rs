@@ -1,0 +1,37 @@
+//! Decision texts for grouped batches.
+
+use crate::planners::dhp::{BatchPlan, PoolCount};
+
+/// Limit on microbatches with listed degrees.
+const MOST_NAMED: usize = 6;
+
+/// Decision text for a batch.
+pub(crate) struct Report {
+    /// Hits and misses of the communication group pool.
+    pub asked: PoolCount,
+    names: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &BatchPlan) -> Self {
+        let names = plan.microbatches.iter().map(crate::planners::dhp::Microbatch::notation).collect();
+        Self { asked: PoolCount::default(), names }
+    }
+
+    /// Formats the degrees in DHP notation, the estimate, the lower bound and the pool hits.
+    pub(crate) fn decision(&self, plan: &BatchPlan) -> String {
+        let count = self.names.len();
+        let named: Vec<&str> = self.names.iter().take(MOST_NAMED).map(String::as_str).collect();
+        let more = if count > MOST_NAMED { format!(" and {} more", count - MOST_NAMED) } else { String::new() };
+        let groups = match self.asked.hits + self.asked.misses {
+            0 => "no group of more than one rank".to_owned(),
+            asked => format!("{} of {asked} groups existed already", self.asked.hits),
+        };
+        format!(
+            "{count} microbatches, degrees {}{more}; estimated {:.3} s for the groups, lower bound {:.3} s; {groups}",
+            named.join(" | "),
+            plan.seconds,
+            plan.bound
+        )
+    }
+}

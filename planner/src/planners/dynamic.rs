@@ -1,0 +1,227 @@
+//! The dynamic planner: a fixed layout, but a new assignment and order of actions per global batch.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::action::Schedule;
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
+use crate::host::{Workers, side_by_side};
+use crate::observer::{Cancelled, Observer};
+use crate::outcome::{Layout, SolverStatus};
+use crate::plan::{IterationPlan, Plan, ReplicaPlan};
+use crate::planners::NoPlan;
+use crate::planners::batches::EachBatch;
+use crate::planners::infeasible::Misfit;
+use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
+use crate::random::Random;
+use crate::scenario::{PlannerKind, Scenario};
+use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
+use crate::units::Nanos;
+use crate::workload::{PackedBatch, Packing};
+
+/// Random stream for swaps in replica 0 of iteration 0. Streams for batches start at 0.
+const SWAP_STREAM: u64 = 1 << 40;
+/// Limit on actions simulated by swaps per iteration, so that planning a batch takes milliseconds.
+const ACTIONS_PER_ITERATION: usize = 120_000;
+
+struct WaitFree<'a> {
+    scenario: &'a Scenario,
+}
+
+impl Filling for WaitFree<'_> {
+    fn assign(&self, layout: Layout, _: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
+    }
+
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Misfit> {
+        let place = crate::planners::replica::place(sized.layout, replica);
+        let costs = table.pipeline(&sized.partition, place, assigned);
+        // The quick portfolio uses no random numbers.
+        let choice = search(&costs, batch.scenario.memory_limit(), Effort::Quick, Nanos::ZERO, &mut Random::new(0, 0))
+            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
+        Ok((costs, choice.schedule))
+    }
+
+    /// Sorts unpacked sequences by length, because padding extends them to the maximum length in
+    /// the microbatch.
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..batch.sequences.len()).collect();
+        if self.scenario.workload.packing == Packing::Single {
+            order.sort_by_key(|&index| (batch.sequences[index].computed_tokens, batch.sequences[index].images, index));
+        }
+        order
+    }
+}
+
+/// Assigns microbatches with the given times to replicas by the longest-processing-time rule: in
+/// descending order, to the replica with the smallest load.
+pub(crate) fn deal(layout: Layout, times: &[f64]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by(|&a, &b| times[b].total_cmp(&times[a]).then(a.cmp(&b)));
+    let mut replicas = vec![Vec::new(); layout.data as usize];
+    // Ordered by load, then number of microbatches. Bits of non-negative floats sort like their
+    // values.
+    let mut least: BinaryHeap<_> = (0..replicas.len()).map(|replica| Reverse((0_u64, 0_usize, replica))).collect();
+    for microbatch in order {
+        let Some(Reverse((time, count, replica))) = least.pop() else { break };
+        replicas[replica].push(microbatch);
+        least.push(Reverse(((f64::from_bits(time) + times[microbatch]).to_bits(), count + 1, replica)));
+    }
+    for assigned in &mut replicas {
+        assigned.sort_unstable();
+    }
+    replicas
+}
+
+/// Chooses the layout on the sizing batch with a quick version of the per-batch algorithm:
+/// longest-first assignment to replicas, then an order search per replica.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    let kind = PlannerKind::WaitFreeCyclic;
+    let filling = WaitFree { scenario };
+    let mut layouts = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
+    loop {
+        let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
+        match fill(scenario, pricing, &filling, &sized, batches, observer)? {
+            Ok((iterations, evaluated)) => {
+                let plan = Plan {
+                    layout: sized.layout,
+                    partition: sized.partition.clone(),
+                    modules: Vec::new(),
+                    iterations,
+                    algorithm: "layout by search on a representative batch; every batch: longest-first dealing, then \
+                                list scheduling over a portfolio of entry orders and depths, then swaps"
+                        .to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: layouts.report(),
+                    decisions: decisions(&sized, sizing, &layouts, batches.len(), evaluated),
+                };
+                return Ok(Ok(plan));
+            }
+            Err(misfit) => layouts.reject_winner(&misfit, observer)?,
+        }
+    }
+}
+
+fn decisions(
+    sized: &Sized,
+    sizing: &PackedBatch,
+    layouts: &LayoutSearch<'_>,
+    batches: usize,
+    evaluated: u32,
+) -> Vec<String> {
+    vec![
+        crate::planners::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later()),
+        "The longest microbatches are assigned first.".to_owned(),
+        format!("Simulated {evaluated} orders for {batches} batches and used the fastest for each."),
+    ]
+}
+
+type Filled = Result<(Vec<IterationPlan>, u32), Misfit>;
+
+fn fill(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    filling: &WaitFree<'_>,
+    sized: &Sized,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Filled, Cancelled> {
+    let each = EachBatch { kind: PlannerKind::WaitFreeCyclic, phase: "ordering batches", batches };
+    let filled = each.side_by_side(observer, |index, batch, observer| {
+        fill_batch(scenario, pricing, filling, sized, (index, batch), observer.workers())
+    })?;
+    Ok(filled.map(|filled| {
+        let evaluated = filled.iter().map(|(_, orders)| orders).sum();
+        (filled.into_iter().map(|(iteration, _)| iteration).collect(), evaluated)
+    }))
+}
+
+fn fill_batch(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    filling: &WaitFree<'_>,
+    sized: &Sized,
+    (index, batch): (usize, &PackedBatch),
+    workers: &dyn Workers,
+) -> Result<(IterationPlan, u32), Misfit> {
+    let layout = sized.layout;
+    let order = filling.sequence_order(batch);
+    let microbatches: Vec<Vec<u32>> = order
+        .chunks(layout.microbatch as usize)
+        .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())
+        .collect();
+    let loads = crate::planners::replica::loads(scenario, batch, &microbatches);
+    let table = pricing.table(layout.tensor, &loads);
+    let actions = 2 * sized.partition.stages.len() * microbatches.len();
+    let swaps = (ACTIONS_PER_ITERATION / actions.max(1)).clamp(8, 160) as u32;
+    let times = table.microbatch_times(layout.pipeline * layout.chunks);
+    let dealt = deal(layout, &times);
+    if dealt.iter().any(Vec::is_empty) {
+        return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
+    }
+    // The replica with the highest work determines the target time; others only need to finish by
+    // then.
+    let work: Vec<f64> = dealt.iter().map(|own| own.iter().map(|&microbatch| times[microbatch]).sum()).collect();
+    let mut by_work: Vec<usize> = (0..dealt.len()).collect();
+    by_work.sort_by(|&a, &b| work[b].total_cmp(&work[a]).then(a.cmp(&b)));
+    let stream = SWAP_STREAM + index as u64 * u64::from(layout.data);
+    let order_of = |replica: usize, enough: Nanos| {
+        let costs = table.pipeline(&sized.partition, crate::planners::replica::place(layout, replica), &dealt[replica]);
+        let mut random = Random::new(scenario.seed, stream + replica as u64);
+        search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, enough, &mut random)
+    };
+    let (first, others) = by_work.split_first().ok_or_else(|| Misfit::rule("a batch needs a replica"))?;
+    let heaviest =
+        order_of(*first, Nanos::ZERO).map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
+    let found = side_by_side(workers, others.len(), |job| order_of(others[job], heaviest.end));
+    let mut choices: Vec<Option<Choice>> = vec![None; dealt.len()];
+    for (&replica, found) in others.iter().zip(found) {
+        choices[replica] = Some(found.map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?);
+    }
+    choices[*first] = Some(heaviest);
+    let choices: Vec<Choice> = choices.into_iter().flatten().collect();
+    let decision = choices.iter().rev().max_by_key(|choice| choice.end).map(describe);
+    let evaluated = choices.iter().map(|choice| choice.evaluated).sum();
+    let replicas = dealt.iter().zip(choices).map(|(own, choice)| {
+        let own = own.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        ReplicaPlan::whole(own, choice.schedule)
+    });
+    Ok((IterationPlan { replicas: replicas.collect(), decision }, evaluated))
+}
+
+fn describe(choice: &Choice) -> String {
+    let entry = match choice.entry {
+        Entry::Given => "microbatches in data-loader order",
+        Entry::LongestFirst => "longest microbatch first",
+        Entry::ShortestFirst => "shortest microbatch first",
+        Entry::ShortOutside => "short microbatches first and last",
+        Entry::Swapped => "microbatch order improved by swaps",
+    };
+    let order = match choice.order {
+        Order::Fixed => "the fixed schedule is the fastest".to_owned(),
+        Order::WaitFree(policy) => {
+            let depth = match policy.extra_in_flight {
+                None => "as many in flight as memory allows".to_owned(),
+                Some(extra) => format!("{extra} more in flight than 1F1B"),
+            };
+            let chunks = match policy.forward_order {
+                ForwardOrder::DeepestFirst => "deepest stage first",
+                ForwardOrder::Grouped => "chunk by chunk",
+            };
+            format!("ready work first, {chunks}, {depth}")
+        }
+    };
+    format!("{entry}; {order}; {} orders simulated", choice.evaluated)
+}

@@ -1,0 +1,173 @@
+//! Plan execution on the batches of a run. Replicas are executed once, and the judge reuses stored
+//! runs.
+
+use std::sync::Arc;
+
+use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
+use crate::host::{round_of, side_by_side};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::Search;
+use crate::plan::{Plan, ReplicaPlan};
+use crate::planners::dhp::group_costs;
+use crate::planners::hydraulis::pipeline_costs;
+use crate::planners::infeasible::Misfit;
+use crate::planners::module_layouts::module_costs;
+use crate::planners::{replica, stage_flops};
+use crate::scenario::Scenario;
+use crate::simulate::{Deadlock, Execution, execute, peak_memory_over};
+use crate::units::Flops;
+use crate::workload::PackedBatch;
+
+/// Limit on stored cells, about 20 MB.
+const KEPT_CELLS: usize = 100_000;
+
+/// Runs of an iteration, by replica.
+pub(crate) type Runs = Vec<Arc<ReplicaRun>>;
+
+/// A plan and its stored runs, up to the storage limit.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried {
+    plan: Plan,
+    runs: Vec<Runs>,
+}
+
+impl From<Plan> for Tried {
+    fn from(plan: Plan) -> Self {
+        Self { plan, runs: Vec::new() }
+    }
+}
+
+impl Tried {
+    pub(crate) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns the stored runs of an iteration.
+    pub(crate) fn runs(&self, iteration: usize) -> Option<&Runs> {
+        self.runs.get(iteration)
+    }
+
+    /// Sets search statistics and decisions.
+    pub(crate) fn told(mut self, search: Search, decisions: Vec<String>) -> Self {
+        self.plan.search = search;
+        self.plan.decisions = decisions;
+        self
+    }
+}
+
+/// Execution result for a replica in one iteration.
+#[derive(Debug)]
+pub(crate) struct ReplicaRun {
+    pub costs: PipelineCosts,
+    pub execution: Execution,
+    pub flops: Flops,
+    /// Model FLOPs per stage.
+    pub stage_flops: Vec<f64>,
+}
+
+/// Executes all replicas in an iteration. Replicas share a run if their work and node offset are
+/// equal.
+pub(crate) fn run_iteration(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    plan: &Plan,
+    iteration: usize,
+    batch: &PackedBatch,
+) -> Result<Runs, Deadlock> {
+    let layout = plan.layout;
+    let node = scenario.cluster.devices_per_node;
+    let devices = layout.tensor * scenario.training.context_parallel;
+    let mut distinct: Vec<(Vec<MicrobatchLoad>, usize, u32, Arc<ReplicaRun>)> = Vec::new();
+    let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
+    for (index, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
+        let loads = replica::loads(scenario, batch, &assigned.microbatches);
+        let offset = (index as u32).wrapping_mul(devices) % node;
+        let replicas = &plan.iterations[iteration].replicas;
+        let same = distinct.iter().find(|(known, other, at, _)| {
+            *at == offset && *known == loads && does_the_same(&replicas[*other], assigned, batch)
+        });
+        if let Some((.., run)) = same {
+            runs.push(Arc::clone(run));
+            continue;
+        }
+        let costs = if let Some(strategy) = &assigned.strategy {
+            pipeline_costs::costs(scenario, pricing, batch, assigned, strategy)
+        } else if !plan.modules.is_empty() {
+            module_costs::of_plan(scenario, pricing, plan, batch, assigned)
+        } else if assigned.is_grouped() {
+            group_costs::costs(scenario, pricing, layout, batch, assigned)
+        } else {
+            replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
+        };
+        let mut execution = execute(&assigned.schedule, &costs)?;
+        if let Some(strategy) = &assigned.strategy {
+            pipeline_costs::stagger(strategy, &costs, &mut execution);
+        }
+        let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
+        let stage_flops = stage_flops::of_replica(scenario, plan, assigned, &loads, batch);
+        let run = Arc::new(ReplicaRun { costs, execution, flops, stage_flops });
+        runs.push(Arc::clone(&run));
+        // Only recent replicas are compared: equal replicas are adjacent or alternate.
+        if distinct.len() == REMEMBERED {
+            distinct.remove(0);
+        }
+        distinct.push((loads, index, offset, run));
+    }
+    Ok(runs)
+}
+
+/// Returns true if the plans of two replicas are equal, given equal loads.
+fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
+    let contents = || {
+        let of = |own: &Vec<u32>| batch.contents(own);
+        a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
+    };
+    a.schedule == b.schedule
+        && a.mixes == b.mixes
+        && a.parts == b.parts
+        && a.groups == b.groups
+        && a.strategy == b.strategy
+        && (a.parts.is_empty() || contents())
+}
+
+/// Previous replicas in the comparison.
+pub(crate) const REMEMBERED: usize = 16;
+
+/// Simulates a plan on all batches, in parallel. Returns it if it runs within the memory limit.
+pub(crate) fn fits(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    plan: Plan,
+    batches: &[PackedBatch],
+    observer: &dyn Observer,
+) -> Result<Result<Tried, Misfit>, Cancelled> {
+    let (limit, workers) = (scenario.memory_limit(), observer.workers());
+    let fits = |iteration: usize| {
+        let runs = run_iteration(scenario, pricing, &plan, iteration, &batches[iteration]);
+        let runs = runs.map_err(|_| Misfit::deadlock())?;
+        for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
+            let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
+            if peak > limit {
+                return Err(Misfit::activations(rank, peak));
+            }
+        }
+        Ok(runs)
+    };
+    let all: Vec<usize> = (0..batches.len()).collect();
+    let (mut kept, mut cells) = (Vec::new(), 0);
+    // In rounds, so that little work is lost when a batch fails.
+    for round in all.chunks(round_of(workers)) {
+        go_on(observer)?;
+        for runs in side_by_side(workers, round.len(), |place| fits(round[place])) {
+            let runs = match runs {
+                Ok(runs) => runs,
+                Err(misfit) => return Ok(Err(misfit)),
+            };
+            cells += runs.iter().map(|run| run.costs.flows.cells()).sum::<usize>();
+            if cells <= KEPT_CELLS {
+                kept.push(runs);
+            }
+        }
+    }
+    Ok(Ok(Tried { plan, runs: kept }))
+}

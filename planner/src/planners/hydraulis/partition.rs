@@ -1,0 +1,205 @@
+//! Heuristic assignment to a fixed number of microbatches: initial solution and local search.
+
+/// Sequences in descending length order, with their work.
+#[derive(Debug, Clone)]
+pub(crate) struct Items {
+    /// Lengths in tokens, descending.
+    pub tokens: Vec<u64>,
+    /// Work in seconds. Also descending, because work increases with length.
+    pub work: Vec<f64>,
+    /// Token capacity per microbatch.
+    pub capacity: u64,
+}
+
+/// Limit for the subset-sum search in 64-bit words; takes a few hundredths of a second.
+const MOST_SUMS: usize = 50_000_000;
+
+/// An assignment of items to bins.
+#[derive(Debug, Clone)]
+pub(crate) struct Partition {
+    /// Items per bin.
+    pub bins: Vec<Vec<usize>>,
+    /// Work per bin, in seconds.
+    pub work: Vec<f64>,
+    /// Tokens per bin.
+    pub tokens: Vec<u64>,
+}
+
+impl Partition {
+    fn empty(bins: usize) -> Self {
+        Self { bins: vec![Vec::new(); bins], work: vec![0.0; bins], tokens: vec![0; bins] }
+    }
+
+    fn add(&mut self, items: &Items, item: usize, bin: usize) {
+        self.bins[bin].push(item);
+        self.work[bin] += items.work[item];
+        self.tokens[bin] += items.tokens[item];
+    }
+
+    fn remove(&mut self, items: &Items, item: usize, bin: usize) {
+        self.bins[bin].retain(|&other| other != item);
+        self.tokens[bin] -= items.tokens[item];
+        // Recompute the sum; subtraction would accumulate rounding errors.
+        self.work[bin] = self.bins[bin].iter().map(|&other| items.work[other]).sum();
+    }
+
+    /// Returns the bin with the maximum work; ties are resolved to the first.
+    fn fullest(&self) -> usize {
+        (1..self.work.len()).fold(0, |most, bin| if self.work[bin] > self.work[most] { bin } else { most })
+    }
+
+    /// Returns the maximum work of all bins.
+    pub(crate) fn most(&self) -> f64 {
+        self.work.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+impl Items {
+    /// Returns a lower bound for the maximum work in `bins` bins: the mean work, the maximum item,
+    /// and for k = 1, 2, ... the sum of the k + 1 smallest among the k bins + 1 largest items,
+    /// because some bin contains k + 1 such items.
+    pub(crate) fn bound(&self, bins: usize) -> f64 {
+        let total: f64 = self.work.iter().sum();
+        let mut bound = (total / bins as f64).max(self.work.first().copied().unwrap_or(0.0));
+        let mut share = 1;
+        while share * bins < self.work.len() {
+            let last = share * bins;
+            bound = bound.max(self.work[last - share..=last].iter().sum());
+            share += 1;
+        }
+        bound
+    }
+
+    /// Returns an assignment to `bins` bins, or `None` if no feasible assignment is found. Stops
+    /// when the maximum work reaches the bound `enough`.
+    pub(crate) fn partition(&self, bins: usize, enough: f64) -> Option<Partition> {
+        let start = self.by_work(bins).or_else(|| self.by_tokens(bins)).or_else(|| self.by_filling(bins));
+        let mut partition = start?;
+        // Each step reduces the maximum. The iteration limit prevents endless loops due to
+        // rounding.
+        for _ in 0..20 * self.work.len() + 100 {
+            if partition.most() <= enough || !self.improve(&mut partition) {
+                break;
+            }
+        }
+        Some(partition)
+    }
+
+    /// Assigns items in descending length order to the bin with the minimum work and enough space.
+    fn by_work(&self, bins: usize) -> Option<Partition> {
+        let mut partition = Partition::empty(bins);
+        for (item, &tokens) in self.tokens.iter().enumerate() {
+            let roomy = (0..bins).filter(|&bin| partition.tokens[bin] + tokens <= self.capacity);
+            let least = roomy.min_by(|&a, &b| partition.work[a].total_cmp(&partition.work[b]))?;
+            partition.add(self, item, least);
+        }
+        Some(partition)
+    }
+
+    /// Assigns items in descending length order to the fullest bin with enough space.
+    fn by_tokens(&self, bins: usize) -> Option<Partition> {
+        let mut partition = Partition::empty(bins);
+        for (item, &tokens) in self.tokens.iter().enumerate() {
+            let roomy = (0..bins).filter(|&bin| partition.tokens[bin] + tokens <= self.capacity);
+            let best = roomy.max_by_key(|&bin| (partition.tokens[bin], std::cmp::Reverse(bin)))?;
+            partition.add(self, item, best);
+        }
+        Some(partition)
+    }
+
+    /// Fills one bin after another: the first remaining item, then the subset that fills the bin
+    /// optimally. Used if the capacity is tight. Returns `None` if the subset-sum search exceeds
+    /// its limit.
+    fn by_filling(&self, bins: usize) -> Option<Partition> {
+        let words = self.capacity as usize / 64 + 1;
+        if words.checked_mul(self.tokens.len())?.checked_mul(bins)? > MOST_SUMS {
+            return None;
+        }
+        let mut left: Vec<usize> = (0..self.tokens.len()).collect();
+        let mut partition = Partition::empty(bins);
+        for bin in 0..bins {
+            if left.is_empty() {
+                break;
+            }
+            let first = left.remove(0);
+            partition.add(self, first, bin);
+            for item in self.fullest_subset(&left, (self.capacity - self.tokens[first]) as usize) {
+                partition.add(self, item, bin);
+                left.retain(|&other| other != item);
+            }
+        }
+        left.is_empty().then_some(partition)
+    }
+
+    /// Returns the subset with the maximum token sum up to `room`.
+    fn fullest_subset(&self, left: &[usize], room: usize) -> Vec<usize> {
+        // Bit s is set if a subset has sum s; `by[s]` is the item that first reached this sum.
+        let mut reached = vec![0_u64; room / 64 + 1];
+        let mut by = vec![usize::MAX; room + 1];
+        reached[0] = 1;
+        for &item in left {
+            let (far, near) = (self.tokens[item] as usize / 64, self.tokens[item] % 64);
+            // In descending order, so that an item is used once.
+            for word in (far..reached.len()).rev() {
+                let low = reached[word - far] << near;
+                let high = if near > 0 && word > far { reached[word - far - 1] >> (64 - near) } else { 0 };
+                let mut new = (low | high) & !reached[word];
+                reached[word] |= new;
+                while new > 0 {
+                    let sum = word * 64 + new.trailing_zeros() as usize;
+                    new &= new - 1;
+                    if sum <= room {
+                        by[sum] = item;
+                    }
+                }
+            }
+        }
+        let mut sum = (0..=room).rev().find(|&sum| sum == 0 || by[sum] != usize::MAX).unwrap_or(0);
+        let mut subset = Vec::new();
+        while sum > 0 {
+            subset.push(by[sum]);
+            sum -= self.tokens[by[sum]] as usize;
+        }
+        subset
+    }
+
+    /// Unloads the fullest bin by the move or the exchange that minimizes the maximum of the two
+    /// bins. Returns false if no step improves.
+    fn improve(&self, partition: &mut Partition) -> bool {
+        let from = partition.fullest();
+        let most = partition.work[from];
+        let mut best: Option<(f64, usize, usize, Option<usize>)> = None;
+        let mut consider = |after: f64, item: usize, to: usize, back: Option<usize>| {
+            if after < most * (1.0 - 1e-12) && best.is_none_or(|best| after < best.0) {
+                best = Some((after, item, to, back));
+            }
+        };
+        for &item in &partition.bins[from] {
+            let (work, tokens) = (self.work[item], self.tokens[item]);
+            for to in (0..partition.bins.len()).filter(|&to| to != from) {
+                if partition.work[to] >= most {
+                    continue;
+                }
+                if partition.tokens[to] + tokens <= self.capacity {
+                    consider((partition.work[to] + work).max(most - work), item, to, None);
+                }
+                for &back in &partition.bins[to] {
+                    let less = work - self.work[back];
+                    let fits = partition.tokens[to] + tokens - self.tokens[back] <= self.capacity
+                        && partition.tokens[from] + self.tokens[back] - tokens <= self.capacity;
+                    if less > 0.0 && fits {
+                        consider((partition.work[to] + less).max(most - less), item, to, Some(back));
+                    }
+                }
+            }
+        }
+        let Some((_, item, to, back)) = best else { return false };
+        partition.remove(self, item, from);
+        partition.add(self, item, to);
+        if let Some(back) = back {
+            partition.remove(self, back, to);
+            partition.add(self, back, from);
+        }
+        true
+    }
+}

@@ -1,0 +1,226 @@
+//! Planners of pipelines with schemes of their own: Hydraulis, the steps towards it, and what it is compared with.
+//!
+//! Each scheme <TP,PP,CP> gets a fitted latency and a longest microbatch from the operator graph ([`profile`]). Hydraulis proposes
+//! strategies once, from samples that are not judged, and for every batch assigns the sequences under each of them and runs the
+//! one that ends first ([`crate::planners::hydraulis`]). Static planners and HotSPa choose among homogeneous strategies by
+//! simulating the sizing batch. The simulator judges all of them by the graph itself.
+
+mod baselines;
+mod dealing;
+mod dynamic;
+mod profile;
+mod words;
+
+use crate::cost::Pricing;
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Search, SolverStatus};
+use crate::plan::OptimizerSharding;
+use crate::plan::{IterationPlan, Plan, ReplicaPlan};
+use crate::planners::NoPlan;
+use crate::planners::executed::{Tried, fits};
+use crate::planners::hydraulis::pipeline_costs::{costs, stagger, step_end};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::simulate::{execute, peak_memory_over};
+use crate::units::Bytes;
+use crate::workload::{PackedBatch, Packing};
+
+use profile::{Profile, Profiled};
+
+/// Limit on MaxLen reductions, used when simulated memory exceeds the profile's estimate.
+const MOST_TIGHTENINGS: u32 = 6;
+/// Factor per MaxLen reduction.
+const TIGHTENED: f64 = 0.96;
+
+/// Batches available to a planner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batches<'a> {
+    /// Samples from the dataset, excluded from evaluation.
+    pub survey: &'a [PackedBatch],
+    /// Representative batch.
+    pub sizing: &'a PackedBatch,
+    /// Batches for the evaluation of plans.
+    pub judged: &'a [PackedBatch],
+}
+
+/// State of a planner.
+struct Setting<'a> {
+    scenario: &'a Scenario,
+    pricing: &'a Pricing<'a>,
+    kind: PlannerKind,
+    batches: Batches<'a>,
+    schemes: Vec<Profiled>,
+    optimizer: OptimizerSharding,
+    /// Maximum sequence length in tokens across all batches.
+    longest: u64,
+    parameters: f64,
+    tightenings: u32,
+}
+
+/// Intermediate result of a planner.
+struct Made {
+    iterations: Vec<IterationPlan>,
+    decisions: Vec<String>,
+    search: Search,
+}
+
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    batches: Batches<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Result<Tried, NoPlan>, Cancelled> {
+    if let Some(binding) = does_not_apply(scenario, kind) {
+        return Ok(Err(NoPlan { binding, search: Search::default() }));
+    }
+    let mut setting = match Setting::new(scenario, pricing, kind, batches) {
+        Ok(setting) => setting,
+        Err(none) => return Ok(Err(none)),
+    };
+    loop {
+        go_on(observer)?;
+        let made = match kind {
+            PlannerKind::HydraulisStatic | PlannerKind::Hydraulis => dynamic::plan(&setting, observer)?,
+            _ => baselines::plan(&setting, observer)?,
+        };
+        let made = match made {
+            Ok(made) => made,
+            Err(none) => return Ok(Err(none)),
+        };
+        let plan = setting.finish(made);
+        let search = plan.search.clone();
+        match fits(scenario, pricing, plan, batches.judged, observer)? {
+            Ok(tried) => return Ok(Ok(tried)),
+            Err(misfit) if setting.tightenings == MOST_TIGHTENINGS => {
+                return Ok(Err(NoPlan { binding: misfit.reason, search }));
+            }
+            Err(_) => setting.tighten(),
+        }
+    }
+}
+
+/// Returns an explanation if the planner does not apply to the scenario.
+fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
+    let training = &scenario.training;
+    let why = if scenario.model.modules.len() > 1 {
+        "with several modules, the length of a sequence does not determine its cost"
+    } else if scenario.workload.packing != Packing::Single {
+        "it packs the samples itself, so each sample must be one sequence (packing \"single\")"
+    } else if training.context_parallel > 1 {
+        "it chooses the context-parallel degree of every pipeline, so the setting must be 1"
+    } else if training.expert_parallel > 1 {
+        "pipelines of variable degree do not allow fixed expert-parallel groups"
+    } else if kind != PlannerKind::StaticStrategy && training.zero_stage() > 1 {
+        "the optimizer's state is sharded over all devices, weights and gradients are not, so ZeRO must be 1"
+    } else if scenario.layout.chunks.is_some_and(|chunks| chunks > 1) {
+        "its pipelines have no virtual stages"
+    } else {
+        return None;
+    };
+    Some(format!("does not apply: {why}"))
+}
+
+impl<'a> Setting<'a> {
+    fn new(
+        scenario: &'a Scenario,
+        pricing: &'a Pricing<'a>,
+        kind: PlannerKind,
+        batches: Batches<'a>,
+    ) -> Result<Self, NoPlan> {
+        let optimizer = match kind {
+            PlannerKind::StaticStrategy => OptimizerSharding::Replicas,
+            _ => OptimizerSharding::AllDevices,
+        };
+        let all = batches.survey.iter().chain([batches.sizing]).chain(batches.judged);
+        let longest = all.flat_map(lengths).max().unwrap_or(1);
+        let Profile { schemes, too_large, least_states, parameters } =
+            profile::profile(scenario, pricing, optimizer, longest);
+        let looked_at = schemes.len() as u32 + too_large;
+        let search = Search { candidates: looked_at, rejected: too_large, ..Search::default() };
+        let none = |binding: String| NoPlan { binding, search: search.clone() };
+        let Some(roomiest) = schemes.iter().max_by_key(|known| (known.cost.max_len, std::cmp::Reverse(known.scheme)))
+        else {
+            let binding = least_states.map_or_else(
+                || "no scheme divides the devices, layers and heads".to_owned(),
+                |(states, scheme)| {
+                    let (states, limit) = (states.gib(), scenario.memory_limit().gib());
+                    format!(
+                        "weights, gradients and optimizer state need {states:.1} GiB even at {scheme}; {limit:.1} GiB available"
+                    )
+                },
+            );
+            return Err(none(binding));
+        };
+        if roomiest.cost.max_len < longest {
+            let (scheme, held) = (roomiest.scheme, roomiest.cost.max_len);
+            return Err(none(format!(
+                "the longest sequence has {longest} tokens; the scheme with the most memory, {scheme}, fits {held}"
+            )));
+        }
+        Ok(Self { scenario, pricing, kind, batches, schemes, optimizer, longest, parameters, tightenings: 0 })
+    }
+
+    /// Reduces MaxLen by one step.
+    fn tighten(&mut self) {
+        self.tightenings += 1;
+        for known in &mut self.schemes {
+            // Do not skip the maximum sequence length: a scheme that supports it keeps this support
+            // for one more step.
+            let less = (known.cost.max_len as f64 * TIGHTENED) as u64;
+            known.cost.max_len = if known.cost.max_len > self.longest { less.max(self.longest) } else { less };
+            known.cost.util_len = known.cost.util_len.min(known.cost.max_len);
+        }
+        self.schemes.retain(|known| known.cost.max_len > 0);
+    }
+
+    /// Returns the iteration end in seconds and the highest peak memory per rank.
+    fn simulate(&self, batch: &PackedBatch, replica: &ReplicaPlan) -> Option<(f64, Bytes)> {
+        let strategy = replica.strategy.as_ref()?;
+        let costs = costs(self.scenario, self.pricing, batch, replica, strategy);
+        let mut execution = execute(&replica.schedule, &costs).ok()?;
+        stagger(strategy, &costs, &mut execution);
+        let end = step_end(strategy, &execution).iteration_end(&costs);
+        Some((end.secs(), peak_memory_over(&replica.schedule, &execution, &costs).1))
+    }
+
+    /// Pipelines of a scheme that fit on all devices.
+    fn copies(&self, scheme: &Profiled) -> u32 {
+        self.scenario.cluster.devices() / scheme.scheme.devices()
+    }
+
+    fn finish(&self, made: Made) -> Plan {
+        let replicas = || made.iterations.iter().flat_map(|iteration| &iteration.replicas);
+        let widest = replicas()
+            .filter_map(|replica| replica.strategy.as_ref()?.pipelines.first())
+            .max_by_key(|first| first.scheme);
+        let (tensor, pipeline) = widest.map_or((1, 1), |first| (first.scheme.tensor, first.scheme.pipeline));
+        let data =
+            replicas().filter_map(|replica| replica.strategy.as_ref()).map(|strategy| strategy.pipelines.len()).max();
+        let microbatch = replicas().flat_map(|replica| &replica.microbatches).map(Vec::len).max();
+        Plan {
+            modules: Vec::new(),
+            layout: Layout {
+                tensor,
+                pipeline,
+                data: data.unwrap_or(1) as u32,
+                chunks: 1,
+                microbatch: microbatch.unwrap_or(1) as u32,
+                group: None,
+            },
+            partition: crate::planners::dhp::group_costs::whole_model(&self.scenario.model),
+            algorithm: words::algorithm(self.kind).to_owned(),
+            status: SolverStatus::Heuristic,
+            iterations: made.iterations,
+            decisions: made.decisions,
+            search: made.search,
+        }
+    }
+}
+
+/// Token count per sequence.
+fn lengths(batch: &PackedBatch) -> Vec<u64> {
+    batch.sequences.iter().map(|own| u64::from(own.computed_tokens.max(1))).collect()
+}
+
+#[cfg(test)]
+mod tests;

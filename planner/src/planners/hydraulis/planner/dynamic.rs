@@ -1,0 +1,329 @@
+//! Strategies proposed by Hydraulis: selected per batch, or once for all batches.
+
+use super::dealing::{assigned, of_assignment, pipelines, replica, seconds};
+use super::profile::{Profiled, undominated};
+use super::{Made, Setting, lengths, words};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::Search;
+use crate::plan::Scheme;
+use crate::plan::{IterationPlan, ReplicaPlan};
+use crate::planners::NoPlan;
+use crate::planners::batches::EachBatch;
+use crate::planners::hydraulis::pipeline_costs::Interaction;
+use crate::planners::hydraulis::{
+    Assignment, Choice, Considered, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, assign,
+    choose_beside, propose,
+};
+use crate::scenario::PlannerKind;
+use crate::workload::PackedBatch;
+
+/// Proposed strategies, given as pipelines per entry in `schemes`.
+struct Proposed {
+    schemes: Vec<Profiled>,
+    strategies: Vec<Vec<u32>>,
+    /// Parameter and gradient exchange per strategy.
+    interactions: Vec<Interaction>,
+}
+
+/// Branch-and-bound steps per pipeline for comparisons across several batches.
+const QUICK: u64 = 500;
+/// Limit on simulated strategies per batch, sorted by estimate.
+const SIMULATED: usize = 4;
+/// Maximum ratio of a simulated strategy's estimate to the lowest estimate.
+const CLOSE: f64 = 1.04;
+
+impl Proposed {
+    fn of(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Self, String>, Cancelled> {
+        let schemes = undominated(&setting.schemes);
+        let survey = setting.batches.survey.iter().chain([setting.batches.sizing]);
+        let mut seen: Vec<u64> = survey.flat_map(lengths).collect();
+        seen.sort_unstable();
+        let counted: Vec<(u64, f64)> = seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
+        let devices = setting.scenario.cluster.devices();
+        let settings = ProposalSettings::up_to(seen.last().copied().unwrap_or(0));
+        // Hydraulis Eq. 4 models computation only, which favours TP 1. At TP 1, all devices pull
+        // the full model. Therefore Eq. 4 is solved once per minimum TP.
+        let mut least: Vec<u32> = schemes.iter().map(|known| known.scheme.tensor).collect();
+        least.sort_unstable();
+        least.dedup();
+        let mut strategies: Vec<Vec<u32>> = Vec::new();
+        let mut failed = None;
+        for &tensor in &least {
+            go_on(observer)?;
+            let places: Vec<usize> =
+                (0..schemes.len()).filter(|&place| schemes[place].scheme.tensor >= tensor).collect();
+            let costs: Vec<SchemeCost> = places.iter().map(|&place| schemes[place].cost).collect();
+            match propose(&counted, devices, &costs, settings) {
+                Ok(proposal) => {
+                    for candidate in proposal.strategies {
+                        let mut copies = vec![0; schemes.len()];
+                        for (&place, count) in places.iter().zip(candidate.copies) {
+                            copies[place] = count;
+                        }
+                        if !strategies.contains(&copies) {
+                            strategies.push(copies);
+                        }
+                    }
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let (true, Some(error)) = (strategies.is_empty(), failed) {
+            return Ok(Err(error.to_string()));
+        }
+        let interaction = |copies: &Vec<u32>| {
+            let own: Vec<Scheme> = schemes
+                .iter()
+                .zip(copies)
+                .flat_map(|(known, &count)| std::iter::repeat_n(known.scheme, count as usize))
+                .collect();
+            Interaction::of(setting.scenario, &own, setting.parameters)
+        };
+        let interactions = strategies.iter().map(interaction).collect();
+        Ok(Ok(Self { schemes, strategies, interactions }))
+    }
+
+    fn label(&self, strategy: usize) -> String {
+        words::strategy(&self.schemes, &self.strategies[strategy])
+    }
+
+    /// Returns the strategies that support the maximum sequence length.
+    fn able(&self, setting: &Setting<'_>) -> Vec<usize> {
+        let holds = |copies: &Vec<u32>| {
+            let used = copies.iter().zip(&self.schemes).filter(|(count, _)| **count > 0);
+            used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.longest
+        };
+        (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect()
+    }
+
+    /// Returns the strategy that has the shortest estimated time for the sizing batch and the
+    /// survey.
+    fn best_for_all(
+        &self,
+        setting: &Setting<'_>,
+        able: &[usize],
+        observer: &mut dyn Observer,
+    ) -> Result<Option<usize>, Cancelled> {
+        let batches: Vec<Vec<u64>> =
+            setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
+        let (dispatching, packing) =
+            (settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
+        let total = |place: usize, observer: &dyn Observer| {
+            let own = pipelines(&self.schemes, &self.strategies[place]);
+            let of = |lengths: &Vec<u64>| {
+                if observer.cancelled() {
+                    return f64::INFINITY;
+                }
+                assign(lengths, &own, dispatching, packing).map_or(f64::INFINITY, |assignment| {
+                    assignment.seconds + self.beside(place, Some(&assignment), lengths)
+                })
+            };
+            batches.iter().map(of).sum::<f64>()
+        };
+        let mut best: Option<(f64, usize)> = None;
+        for &place in able {
+            go_on(observer)?;
+            let seconds = total(place, observer);
+            go_on(observer)?;
+            if seconds.is_finite() && best.is_none_or(|(least, _)| seconds < least) {
+                best = Some((seconds, place));
+            }
+        }
+        Ok(best.map(|(_, place)| place))
+    }
+
+    /// Correction to Hydraulis Eq. 1, in seconds: exposed exchange on the slowest pipeline, or a
+    /// lower bound if nothing is assigned. For an assignment, also the error of Eq. 1 for unequal
+    /// microbatches.
+    fn beside(&self, strategy: usize, assignment: Option<&Assignment>, lengths: &[u64]) -> f64 {
+        let moved = &self.interactions[strategy];
+        let count: u32 = self.strategies[strategy].iter().sum();
+        let of = |pipeline: usize| {
+            let tokens = |own: Option<&Vec<u32>>| {
+                own.map_or(0.0, |own| own.iter().map(|&index| lengths[index as usize] as f64).sum::<f64>())
+            };
+            match assignment.map(|assignment| assignment.packings[pipeline].as_ref()) {
+                None => moved.pull_exposed(pipeline, f64::INFINITY) + moved.push_exposed(pipeline, f64::INFINITY),
+                Some(packing) => {
+                    let own = packing.map(|packing| &packing.microbatches);
+                    moved.pull_exposed(pipeline, tokens(own.and_then(|own| own.first())))
+                        + moved.push_exposed(pipeline, tokens(own.and_then(|own| own.last())))
+                }
+            }
+        };
+        let exposed = (0..count as usize).map(of).fold(0.0, f64::max);
+        let Some(assignment) = assignment else { return exposed };
+        let own = pipelines(&self.schemes, &self.strategies[strategy]);
+        let uneven = own.iter().zip(&assignment.packings).map(|(cost, packing)| {
+            packing.as_ref().map_or(0.0, |packing| seconds(cost, &packing.microbatches, lengths))
+        });
+        exposed + uneven.fold(0.0, f64::max) - assignment.seconds
+    }
+}
+
+fn settings(setting: &Setting<'_>) -> DispatchSettings {
+    DispatchSettings { seed: setting.scenario.seed, nodes: QUICK, ..DispatchSettings::default() }
+}
+
+pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
+    let search = Search { candidates: setting.schemes.len() as u32, ..Search::default() };
+    let mut proposed = match Proposed::of(setting, observer)? {
+        Ok(proposed) => proposed,
+        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+    };
+    let count = proposed.strategies.len();
+    let able = proposed.able(setting);
+    if setting.kind == PlannerKind::HydraulisStatic {
+        let Some(best) = proposed.best_for_all(setting, &able, observer)? else {
+            let binding = format!("none of {count} strategies fits {} tokens", setting.longest);
+            return Ok(Err(NoPlan { binding, search }));
+        };
+        proposed.strategies = vec![proposed.strategies[best].clone()];
+        proposed.interactions = vec![proposed.interactions[best].clone()];
+    }
+    let costs: Vec<Vec<_>> = proposed.strategies.iter().map(|copies| pipelines(&proposed.schemes, copies)).collect();
+    let mut used: Vec<(usize, u32)> = Vec::new();
+    let each = EachBatch { kind: setting.kind, phase: "assigning sequences", batches: setting.batches.judged };
+    let iterations = each.in_turn(observer, |index, batch, observer| {
+        let own = lengths(batch);
+        // After cancellation all strategies get infinite cost; the caller discards the choice.
+        let beside = |place: usize, assignment: Option<&Assignment>| {
+            if observer.cancelled() { f64::INFINITY } else { proposed.beside(place, assignment, &own) }
+        };
+        let settings = (settings(setting), PackingSettings::default());
+        let chosen = choose_beside(&own, &costs, settings, &beside, CLOSE);
+        let choice =
+            chosen.ok_or_else(|| format!("iteration {index}: its longest sequence fits no proposed strategy"))?;
+        let (place, plan) = run(setting, &proposed, batch, &own, &choice);
+        match used.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, times)) => *times += 1,
+            None => used.push((place, 1)),
+        }
+        Ok(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &choice, place)) })
+    })?;
+    let iterations = match iterations {
+        Ok(iterations) => iterations,
+        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+    };
+    used.sort_by_key(|&(place, times)| (std::cmp::Reverse(times), place));
+    let mut decisions = vec![words::profile(setting)];
+    decisions.extend(words::measured(setting));
+    decisions.push(match setting.kind {
+        PlannerKind::HydraulisStatic => format!(
+            "One strategy for all batches, the fastest of the {} (of {count} proposed) that fit {} tokens: {}.",
+            able.len(),
+            setting.longest,
+            proposed.label(0)
+        ),
+        _ => format!("{count} strategies proposed once from {} sample batches.", setting.batches.survey.len() + 1),
+    });
+    if setting.kind == PlannerKind::Hydraulis {
+        let all = iterations.len();
+        let named = used.iter().take(4).map(|&(place, times)| format!("{} {times} times", proposed.label(place)));
+        let more = if used.len() > 4 { format!(", {} others", used.len() - 4) } else { String::new() };
+        decisions.push(format!("For {all} batches: {}{more}.", named.collect::<Vec<_>>().join(", ")));
+    }
+    decisions.extend(words::optimizer(setting));
+    let search = Search { candidates: count as u32, ..search };
+    Ok(Ok(Made { iterations, decisions, search }))
+}
+
+/// Returns the selected strategy and its plan for a batch. The fitted cost has an error of some per
+/// cent, so all strategies whose estimate is close to the lowest are simulated. Their assignments
+/// use more search effort.
+fn run(
+    setting: &Setting<'_>,
+    proposed: &Proposed,
+    batch: &PackedBatch,
+    lengths: &[u64],
+    choice: &Choice,
+) -> (usize, ReplicaPlan) {
+    let chosen = choice.strategy as usize;
+    let plan_of = |dealt| replica(&proposed.schemes, dealt, setting.optimizer);
+    let mut close: Vec<(f64, usize)> = choice
+        .candidates
+        .iter()
+        .enumerate()
+        .filter_map(|(place, candidate)| match candidate {
+            Considered::Seconds(seconds) => Some((*seconds, place)),
+            _ => None,
+        })
+        .collect();
+    close.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let best = close.first().map_or(0.0, |(seconds, _)| *seconds);
+    let close = close.into_iter().take(SIMULATED).take_while(|(seconds, _)| *seconds <= best * CLOSE);
+    let first = plan_of(of_assignment(&proposed.schemes, &proposed.strategies[chosen], lengths, &choice.assignment));
+    let others = close.filter_map(|(_, place)| {
+        let dealt = assigned(&proposed.schemes, &proposed.strategies[place], lengths, setting.scenario.seed)?;
+        Some((place, plan_of(dealt)))
+    });
+    let simulated = std::iter::once((chosen, first)).chain(others).map(|(place, plan)| {
+        let seconds = setting.simulate(batch, &plan).map_or(f64::INFINITY, |(seconds, _)| seconds);
+        (seconds, place, plan)
+    });
+    let fastest = simulated.min_by(|a, b| a.0.total_cmp(&b.0));
+    fastest.map_or_else(|| (chosen, plan_of(Vec::new())), |(_, place, plan)| (place, plan))
+}
+
+/// Describes the candidates and the runner-up.
+fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
+    let (mut assigned, mut spared, mut left, mut impossible) = (0, 0, 0, 0);
+    // `enough`: bounds of at least this value exclude a strategy. `left`: unassigned strategies,
+    // because the step limit was reached.
+    let least = choice.candidates.iter().filter_map(|candidate| match candidate {
+        Considered::Seconds(seconds) => Some(*seconds),
+        _ => None,
+    });
+    let enough = least.fold(f64::INFINITY, f64::min) * CLOSE;
+    let mut second: Option<(f64, usize)> = None;
+    for (place, candidate) in choice.candidates.iter().enumerate() {
+        match candidate {
+            Considered::Seconds(seconds) => {
+                assigned += 1;
+                if place != chosen && second.is_none_or(|(known, _)| *seconds < known) {
+                    second = Some((*seconds, place));
+                }
+            }
+            Considered::AtLeast(bound) if *bound >= enough => spared += 1,
+            Considered::AtLeast(_) => left += 1,
+            Considered::Impossible(_) => impossible += 1,
+        }
+    }
+    let estimated = choice.candidates.get(chosen).map_or(0.0, |candidate| match candidate {
+        Considered::Seconds(seconds) | Considered::AtLeast(seconds) => *seconds,
+        Considered::Impossible(_) => 0.0,
+    });
+    let next = second
+        .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
+    let left = if left > 0 { format!(", {left} not evaluated (search budget used)") } else { String::new() };
+    format!(
+        "{}: estimated {estimated:.3} s with communication{next}; {assigned} strategies evaluated, {spared} excluded by their \
+         bounds{left}, {impossible} too short",
+        proposed.label(chosen)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planners::hydraulis::dispatch;
+
+    /// The fastest strategy takes 1 s, so bounds of at least 1.04 s are excluded. The fourth has a
+    /// smaller bound and is unassigned because the step limit was reached.
+    #[test]
+    fn a_strategy_that_is_not_evaluated_is_not_called_excluded() {
+        let scheme = SchemeCost { tp: 1, pp: 1, cp: 1, a: 2e-10, b: 1e-5, c: 0.01, max_len: 16_384, util_len: 1024 };
+        let dispatch = dispatch(&[100], &[scheme], DispatchSettings::default()).unwrap();
+        let assignment = Assignment { dispatch, packings: Vec::new(), seconds: 1.0 };
+        let at_least = Considered::AtLeast;
+        let candidates = vec![Considered::Seconds(1.0), Considered::Seconds(1.5), at_least(1.04), at_least(1.03)];
+        let proposed = Proposed { schemes: Vec::new(), strategies: vec![Vec::new(); 4], interactions: Vec::new() };
+        let mut choice = Choice { strategy: 0, assignment, candidates };
+        let words = decision(&proposed, &choice, 0);
+        let told =
+            "2 strategies evaluated, 1 excluded by their bounds, 1 not evaluated (search budget used), 0 too short";
+        assert!(words.ends_with(told), "{words}");
+        choice.candidates.pop();
+        assert!(decision(&proposed, &choice, 0).ends_with("1 excluded by their bounds, 0 too short"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Heterogeneous parallelism: a separate layout for each module, on shared or disjoint devices
+//! (arXiv 2605.27678).
+//!
+//! The [`space`] of a mode contains all layout combinations that cover the devices. Rules exclude
+//! invalid points before any cost computation. [`search`] sorts the remaining points by an estimate
+//! (work per device plus pipeline bubble) and simulates them on the sizing batch, unless the work
+//! per device already exceeds the lowest time. [`fill`] creates the winner's plan for each batch in
+//! the run. The report compares the winner with the best single layout for all modules.
+
+mod fill;
+pub(crate) mod module_costs;
+mod named;
+mod nearest;
+mod points;
+mod report;
+mod search;
+mod space;
+
+use fill::fill;
+use search::Sweep;
+use space::anchor;
+
+pub(crate) use named::{NoPoint, PlannedPoint, plan_point};
+pub(crate) use points::{PointSeen, SeenPoint, points};
+pub(crate) use search::BEYOND;
+pub(crate) use space::{Ground, Mode, Point, Slot, degrees, space as points_of};
+
+use crate::cost::{Partition, Pricing};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Search, SolverStatus};
+use crate::plan::{IterationPlan, Plan};
+use crate::planners::NoPlan;
+use crate::planners::batches::Drafted;
+use crate::planners::infeasible::Misfit;
+use crate::scenario::{PlannerKind, Scenario};
+use crate::workload::PackedBatch;
+
+/// Simulation limits: for the search, and for comparing against the best single layout.
+const SIMULATED: u32 = 400;
+const COMPARED: u32 = 200;
+
+/// Chooses the layouts on the sizing batch, then plans every batch of the run.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    let mode = Mode::of(kind);
+    if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
+        let binding = "does not apply: a model of one module has one layout".to_owned();
+        return Ok(Err(NoPlan { binding, search: Search::default() }));
+    }
+    let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
+    sweep.run(SIMULATED, kind, observer)?;
+    let mut failed_later = 0;
+    loop {
+        let Some((point, partition)) = sweep.winner() else { return Ok(Err(sweep.no_plan())) };
+        match fill_all(scenario, pricing, (&point, &partition), batches, (kind, observer))? {
+            Ok(iterations) => {
+                let mut decisions = report::decisions(scenario, &sweep, sizing.sequences.len(), failed_later);
+                if mode != Mode::Homogeneous {
+                    let mut single = Sweep::new(scenario, pricing, Mode::Homogeneous, sizing);
+                    single.run(COMPARED, kind, observer)?;
+                    decisions.push(report::verdict(scenario, &sweep, &single));
+                }
+                return Ok(Ok(Plan {
+                    layout: layout_of(scenario, &point),
+                    partition,
+                    modules: point.modules,
+                    iterations,
+                    algorithm: report::algorithm(mode).to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: sweep.report(),
+                    decisions,
+                }));
+            }
+            Err(misfit) => {
+                failed_later += 1;
+                sweep.reject_winner(&misfit);
+                sweep.run(SIMULATED, kind, observer)?;
+            }
+        }
+    }
+}
+
+/// Returns the backbone's degrees, for tables that show a single layout.
+pub(crate) fn layout_of(scenario: &Scenario, point: &Point) -> Layout {
+    let main = anchor(&scenario.model);
+    let own = point.modules.iter().find(|layout| layout.modules().contains(&main)).unwrap_or(&point.modules[0]);
+    let (tensor, pipeline, data) = (own.tensor, own.pipeline, own.data);
+    Layout { tensor, pipeline, data, chunks: 1, microbatch: point.microbatch, group: None }
+}
+
+fn fill_all(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    of: (&Point, &Partition),
+    batches: &[PackedBatch],
+    (kind, observer): (PlannerKind, &mut dyn Observer),
+) -> Result<Result<Vec<IterationPlan>, Misfit>, Cancelled> {
+    let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
+    for (index, batch) in batches.iter().enumerate() {
+        go_on(observer)?;
+        observer.progress(kind, "filling batches", index as u32, batches.len() as u32);
+        match fill(scenario, pricing, of, batch) {
+            Ok(filled) => {
+                let decision =
+                    Some(report::order(of.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len()));
+                spans += filled.plan.spans();
+                observer.drafted(spans);
+                iterations.push(IterationPlan { replicas: vec![filled.plan], decision });
+            }
+            Err(misfit) => return Ok(Err(misfit)),
+        }
+    }
+    go_on(observer)?;
+    Ok(Ok(iterations))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Peak memory for points that were rejected for memory.
+
+use super::fill::{self, fill};
+use super::space::{Point, anchor};
+use crate::cost::Pricing;
+use crate::outcome::{RankMemory, RankNeed};
+use crate::planners::breakdown::rank_memory;
+use crate::planners::module_layouts::module_costs;
+use crate::planners::replica;
+use crate::scenario::Scenario;
+use crate::simulate::{execute, peak_memory_over};
+use crate::units::Bytes;
+use crate::workload::PackedBatch;
+
+/// Maximum attempts to increase the memory limit until an order fits.
+const MOST_RAISES: u32 = 12;
+
+/// Memory requirement for a point on the sizing batch.
+pub(crate) struct Need {
+    /// Rank with the highest peak memory.
+    pub rank: usize,
+    /// Peak memory of that rank.
+    pub bytes: Bytes,
+    /// All ranks.
+    pub ranks: Vec<RankNeed>,
+}
+
+/// Computes the memory requirement of a point for the first order that fits as the limit increases.
+/// `None` if the point cannot run.
+pub(crate) fn need(scenario: &Scenario, pricing: &Pricing<'_>, point: &Point, sizing: &PackedBatch) -> Option<Need> {
+    let sequences = fill::microbatches(point, anchor(&scenario.model), sizing);
+    let loads = replica::loads(scenario, sizing, &sequences);
+    let partition = fill::partition(scenario, pricing, point, &loads).ok()?;
+    let mut roomy = scenario.clone();
+    for _ in 0..MOST_RAISES {
+        let misfit = match fill(&roomy, pricing, (point, &partition), sizing) {
+            Ok(filled) => {
+                let layouts = (point.modules.as_slice(), &partition);
+                let costs = module_costs::costs(scenario, pricing, layouts, sizing, &filled.plan).ok()?;
+                let schedule = &filled.plan.schedule;
+                let execution = execute(schedule, &costs).ok()?;
+                let (rank, bytes) = peak_memory_over(schedule, &execution, &costs);
+                let reserve_gib = scenario.training.memory_reserve_gib;
+                let of = |rank: usize| RankNeed {
+                    rank: rank as u32,
+                    layers: String::new(),
+                    memory: RankMemory { reserve_gib, ..rank_memory(rank, schedule, &execution, &costs) },
+                };
+                return Some(Need { rank, bytes, ranks: (0..schedule.ranks()).map(of).collect() });
+            }
+            Err(misfit) => misfit,
+        };
+        let (_, needed) = misfit.hurdle.memory()?;
+        let limit = roomy.memory_limit().gib();
+        roomy.cluster.device.memory_gib += needed.gib().max(limit * 1.05) - limit;
+    }
+    None
+}

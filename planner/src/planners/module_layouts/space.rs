@@ -1,0 +1,373 @@
+//! Layout combinations of a scenario, and the rules that exclude invalid ones before any cost
+//! computation.
+
+use std::ops::Range;
+
+use crate::model::{Model, Module, ModuleRole, heads_trade};
+use crate::plan::ModuleLayout;
+use crate::scenario::{PlannerKind, Scenario};
+use crate::training::{ContextExchange, LayoutRequest};
+
+/// Maximum context-parallel degree: one sequence on eight eight-device nodes.
+const MOST_CONTEXT: u32 = 64;
+/// Limit on sequences per microbatch.
+const LARGEST_MICROBATCH: u32 = 16;
+/// Maximum rank count. All ranks are simulated individually, because the order of actions depends
+/// on all ranks.
+const MOST_RANKS: u32 = 1024;
+/// Limit on points. Points above the limit are counted.
+const MOST_POINTS: usize = 60_000;
+
+/// Relation between the module layouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Mode {
+    /// One layout for all modules. Each module is split across all ranks.
+    Homogeneous,
+    /// One layout for all modules; all layers form a chain.
+    Chain,
+    /// Separate layouts on the same devices.
+    Colocated,
+    /// Separate layouts on disjoint devices.
+    Apart,
+}
+
+impl Mode {
+    /// Returns the mode of a planner.
+    pub(crate) const fn of(kind: PlannerKind) -> Self {
+        match kind {
+            PlannerKind::HeterogeneousColocated => Self::Colocated,
+            PlannerKind::HeterogeneousApart => Self::Apart,
+            _ => Self::Homogeneous,
+        }
+    }
+}
+
+/// Layouts of all modules and a microbatch size.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Point {
+    pub mode: Mode,
+    /// In module order.
+    pub modules: Vec<ModuleLayout>,
+    /// Sequences per microbatch of one backbone copy.
+    pub microbatch: u32,
+}
+
+/// Valid and invalid points.
+#[derive(Debug, Default)]
+pub(crate) struct Space {
+    pub points: Vec<Point>,
+    /// Points that violate a rule, and the rule.
+    pub illegal: Vec<(Point, String)>,
+    /// Points above the limit.
+    pub left_out: u64,
+}
+
+/// Returns the module that defines the microbatches: the backbone, otherwise the last module.
+pub(crate) fn anchor(model: &Model) -> usize {
+    let backbone = model.modules.iter().position(|module| module.role == ModuleRole::Backbone);
+    backbone.unwrap_or(model.modules.len() - 1)
+}
+
+/// Returns the possible context- and expert-parallel degrees, for cost tables.
+pub(crate) fn degrees(scenario: &Scenario) -> (Vec<u32>, Vec<u32>) {
+    let experts: Vec<u32> =
+        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+    let devices = scenario.cluster.devices();
+    let with = |mut list: Vec<u32>, own: u32| {
+        if !list.contains(&own) {
+            list.push(own);
+        }
+        list
+    };
+    let cuts = |degree: &u32| *degree == 1 || experts.iter().any(|experts| experts.is_multiple_of(*degree));
+    // Powers of two may not divide the cluster, but the backbone can run on a subset of devices.
+    let stands = |degree: &u32| devices.is_multiple_of(*degree) || degree.is_power_of_two();
+    let context = (1..=devices.min(MOST_CONTEXT)).filter(stands).collect();
+    let expert = (1..=devices).filter(cuts).collect();
+    (with(context, scenario.training.context_parallel), with(expert, scenario.training.expert_parallel))
+}
+
+/// Module properties for the layout rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub name: String,
+    pub layers: u32,
+    pub heads: u32,
+    pub kv_heads: u32,
+    pub experts: Option<u32>,
+}
+
+impl Slot {
+    fn of(module: &Module) -> Self {
+        let Module { layers, heads, kv_heads, .. } = *module;
+        Self { name: module.name.clone(), layers, heads, kv_heads, experts: module.moe.map(|moe| moe.experts) }
+    }
+}
+
+/// Input of the layout enumeration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ground {
+    pub slots: Vec<Slot>,
+    /// Module that defines the microbatches.
+    pub main: usize,
+    pub devices: u32,
+    pub devices_per_node: u32,
+    /// Possible context- and expert-parallel degrees of the main module.
+    pub contexts: Vec<u32>,
+    pub experts: Vec<u32>,
+    /// Context-parallel exchange for attention.
+    pub exchange: ContextExchange,
+    /// Requested degrees of the main module.
+    pub request: LayoutRequest,
+}
+
+impl Ground {
+    pub(crate) fn of(scenario: &Scenario) -> Self {
+        let (contexts, experts) = degrees(scenario);
+        Self {
+            slots: scenario.model.modules.iter().map(Slot::of).collect(),
+            main: anchor(&scenario.model),
+            devices: scenario.cluster.devices(),
+            devices_per_node: scenario.cluster.devices_per_node,
+            contexts,
+            experts,
+            exchange: scenario.training.context_exchange,
+            request: scenario.layout,
+        }
+    }
+}
+
+/// Enumerates the points of a mode.
+pub(crate) fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
+    let mut space = space_of(ground, mode, sequences);
+    // With PP 1 both modes are equal. A chain has undivided microbatches, so the main module must
+    // be the last module.
+    if mode == Mode::Homogeneous && ground.slots.len() > 1 && ground.main + 1 == ground.slots.len() {
+        let deep = |point: &&Point| point.modules[0].pipeline > 1;
+        let chains: Vec<Point> =
+            space.points.iter().filter(deep).map(|point| Point { mode: Mode::Chain, ..point.clone() }).collect();
+        space.points.extend(chains);
+    }
+    space
+}
+
+fn space_of(ground: &Ground, mode: Mode, sequences: u32) -> Space {
+    let (count, devices) = (ground.slots.len() as u32, ground.devices);
+    let main = ground.main as u32;
+    let mut space = Space::default();
+    if count < 2 && mode != Mode::Homogeneous {
+        return space;
+    }
+    let runs: Vec<Range<u32>> = match mode {
+        Mode::Homogeneous | Mode::Chain => std::iter::once(0..count).collect(),
+        Mode::Colocated => (0..count).map(|module| module..module + 1).collect(),
+        // Encoders share a layout.
+        Mode::Apart => {
+            let sides = [0..main, main..main + 1, main + 1..count];
+            sides.into_iter().filter(|side| !side.is_empty()).collect()
+        }
+    };
+    for shares in shares(mode, runs.len(), devices, runs.iter().position(|run| run.contains(&main)).unwrap_or(0)) {
+        let options: Vec<Vec<ModuleLayout>> =
+            runs.iter().zip(&shares).map(|(run, share)| options(ground, mode, run, share)).collect();
+        let mut chosen = vec![0; runs.len()];
+        loop {
+            if options.iter().all(|of| !of.is_empty()) {
+                let modules: Vec<ModuleLayout> =
+                    options.iter().zip(&chosen).map(|(of, &place)| of[place].clone()).collect();
+                space.add(ground, mode, modules, sequences);
+            }
+            // Advance to the next combination.
+            let Some(turned) = (0..runs.len()).find(|&run| chosen[run] + 1 < options[run].len()) else { break };
+            chosen[turned] += 1;
+            chosen[..turned].fill(0);
+        }
+    }
+    space
+}
+
+/// Enumerates device ranges for the module runs: all devices, or consecutive disjoint ranges with
+/// the main module's range at the start.
+fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u32>>> {
+    if mode != Mode::Apart {
+        return vec![vec![0..devices; runs]];
+    }
+    // Candidate sizes of the remaining ranges: powers of two and eighths of the cluster.
+    let mut takes: Vec<u32> = (0..=devices.ilog2()).map(|power| 1 << power).collect();
+    takes.extend((1..8).map(|eighths| devices * eighths / 8));
+    takes.retain(|&take| take > 0 && take < devices);
+    takes.sort_unstable();
+    takes.dedup();
+    let mut all = Vec::new();
+    let others = runs - 1;
+    let mut chosen = vec![0; others];
+    loop {
+        let taken: Vec<u32> = chosen.iter().map(|&place| takes[place]).collect();
+        let sum: u32 = taken.iter().sum();
+        if sum < devices {
+            let left = devices - sum;
+            let whole = 1 << left.ilog2();
+            for own in if whole == left { vec![left] } else { vec![left, whole] } {
+                let mut next = own;
+                let mut others = taken.iter();
+                let share = |run: usize| {
+                    if run == main {
+                        return 0..own;
+                    }
+                    let first = next;
+                    next += others.next().copied().unwrap_or(0);
+                    first..next
+                };
+                all.push((0..runs).map(share).collect());
+            }
+        }
+        let Some(turned) = (0..others).find(|&run| chosen[run] + 1 < takes.len()) else { break };
+        chosen[turned] += 1;
+        chosen[..turned].fill(0);
+    }
+    all
+}
+
+/// Enumerates layouts for a module run on a device range.
+fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) -> Vec<ModuleLayout> {
+    let size = devices.end - devices.start;
+    let (request, main) = (ground.request, run.contains(&(ground.main as u32)));
+    // Encoder inputs have bounded length, so encoders use CP only in a shared layout.
+    let contexts: &[u32] = if main { &ground.contexts } else { &[1] };
+    let has_experts = ground.slots[run.start as usize..run.end as usize].iter().any(|slot| slot.experts.is_some());
+    let experts: &[u32] = if has_experts { &ground.experts } else { &[1] };
+    let fixed = |asked: Option<u32>, open: Vec<u32>| asked.filter(|_| main).map_or(open, |degree| vec![degree]);
+    let divisors = |of: u32| (1..=of).filter(|degree| of.is_multiple_of(*degree)).collect::<Vec<u32>>();
+    let mut options = Vec::new();
+    for tensor in fixed(request.tensor, divisors(ground.devices_per_node)) {
+        for &context in contexts {
+            for pipeline in fixed(request.pipeline, divisors(size)) {
+                let whole = u64::from(tensor) * u64::from(context) * u64::from(pipeline);
+                if whole > u64::from(size) || !u64::from(size).is_multiple_of(whole) {
+                    continue;
+                }
+                // An encoder colocated with a pipelined backbone has no pipeline; every rank
+                // contains all layers.
+                if !main && mode == Mode::Colocated && pipeline > 1 {
+                    continue;
+                }
+                let data = size / whole as u32;
+                for &expert in experts {
+                    options.push(ModuleLayout {
+                        first: run.start,
+                        end: run.end,
+                        tensor,
+                        context,
+                        pipeline,
+                        data,
+                        expert,
+                        first_device: devices.start,
+                        beside: 1,
+                    });
+                }
+            }
+        }
+    }
+    options
+}
+
+impl Space {
+    /// Adds one point per microbatch size for the given layouts, or the violated rule.
+    fn add(&mut self, ground: &Ground, mode: Mode, mut modules: Vec<ModuleLayout>, sequences: u32) {
+        let standing = if mode == Mode::Colocated { stand_beside(&mut modules) } else { Ok(()) };
+        let point = |modules: Vec<ModuleLayout>, microbatch| Point { mode, modules, microbatch };
+        let broken = standing.err().or_else(|| broken_rule(ground, mode, &modules));
+        if let Some(rule) = broken {
+            self.illegal.push((point(modules, ground.request.microbatch.unwrap_or(1)), rule));
+            return;
+        }
+        let copies =
+            modules.iter().find(|layout| layout.modules().contains(&ground.main)).map_or(1, |layout| layout.data);
+        let most = (sequences / copies).min(LARGEST_MICROBATCH);
+        let sizes = match ground.request.microbatch {
+            Some(size) => vec![size],
+            None if most == 0 => Vec::new(),
+            None => (0..=most.ilog2()).map(|power| 1 << power).collect(),
+        };
+        if sizes.is_empty() || sizes.iter().all(|&size| sequences.div_ceil(size) < copies) {
+            let rule = format!("{sequences} sequences give fewer microbatches than copies of the backbone");
+            self.illegal.push((point(modules, 1), rule));
+            return;
+        }
+        for size in sizes.into_iter().filter(|&size| sequences.div_ceil(size) >= copies) {
+            if self.points.len() < MOST_POINTS {
+                self.points.push(point(modules.clone(), size));
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+}
+
+/// Sets the number of copies per rank so that all ranks use equal device blocks.
+fn stand_beside(modules: &mut [ModuleLayout]) -> Result<(), String> {
+    let largest = modules.iter().map(ModuleLayout::rank_size).max().unwrap_or(1);
+    for layout in modules {
+        let size = layout.rank_size();
+        if !largest.is_multiple_of(size) || !layout.data.is_multiple_of(largest / size) {
+            return Err("the ranks of colocated modules overlap only partly".to_owned());
+        }
+        layout.beside = largest / size;
+    }
+    Ok(())
+}
+
+/// Returns the violated rule. The text contains no degrees, so that equal rejections can be
+/// counted.
+fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<String> {
+    for layout in modules {
+        for slot in &ground.slots[layout.modules()] {
+            if let Some(rule) = indivisible(layout, slot, ground.exchange) {
+                return Some(rule);
+            }
+        }
+        if !(layout.data * layout.context).is_multiple_of(layout.expert) {
+            return Some("EP does not divide DP x CP".to_owned());
+        }
+        if layout.tensor > 1 && !(layout.first_device % ground.devices_per_node).is_multiple_of(layout.tensor) {
+            return Some("a tensor-parallel group would cross nodes".to_owned());
+        }
+    }
+    if modules.iter().any(|layout| layout.pipelines() * layout.pipeline > MOST_RANKS) {
+        return Some(format!("more than {MOST_RANKS} ranks"));
+    }
+    let backbone = modules.iter().find(|layout| layout.modules().contains(&ground.main))?;
+    if mode == Mode::Homogeneous {
+        return None;
+    }
+    for layout in modules.iter().filter(|layout| *layout != backbone) {
+        let (a, b) = (layout.data.max(backbone.data), layout.data.min(backbone.data));
+        if !a.is_multiple_of(b) {
+            let name = &ground.slots[layout.first as usize].name;
+            return Some(format!("the copies of {name} and of the backbone do not divide each other's batches"));
+        }
+    }
+    let same = |layout: &ModuleLayout| {
+        (layout.tensor, layout.context, layout.pipeline) == (backbone.tensor, backbone.context, backbone.pipeline)
+    };
+    (mode == Mode::Colocated && modules.iter().all(same))
+        .then(|| "all modules have the same layout: homogeneous".to_owned())
+}
+
+fn indivisible(layout: &ModuleLayout, slot: &Slot, exchange: ContextExchange) -> Option<String> {
+    let Slot { name, layers, .. } = slot;
+    for (what, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
+        if count % layout.tensor != 0 {
+            return Some(format!("TP does not divide the {count} {what} of {name}"));
+        }
+    }
+    let trades = exchange == ContextExchange::AllToAll;
+    if trades && !heads_trade((slot.heads, slot.kv_heads), layout.tensor, layout.context) {
+        return Some(format!("CP all-to-all cannot distribute the heads of {name} over TP"));
+    }
+    if *layers < layout.pipeline {
+        return Some(format!("PP exceeds the {layers} layers of {name}"));
+    }
+    let experts = slot.experts.filter(|experts| experts % layout.expert != 0);
+    experts.map(|experts| format!("EP does not divide the {experts} experts of {name}"))
+}

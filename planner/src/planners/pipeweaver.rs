@@ -1,0 +1,211 @@
+//! PipeWeaver: the dynamic interleaved pipeline (Xue et al., 2025).
+//!
+//! The [`partitioner`] splits modules into separate segments, once per layout. For every batch,
+//! microbatches are assigned to replicas in descending order, split into sub-microbatches per
+//! module, and ordered. A search ranks the segment groups, and the dual queue interleaves forwards
+//! and backwards for each candidate. Layer tuning then uses the remaining memory to reduce
+//! recomputation. The steps can be enabled cumulatively, as in PipeWeaver Table 5.
+
+mod cut_replica;
+pub mod layer_tuning;
+mod partitioner;
+pub mod ranking;
+mod steps;
+mod swaps;
+mod tuning;
+
+use crate::action::Schedule;
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
+use crate::host::{Alone, Unwatched, Watch, Workers};
+use crate::observer::{Cancelled, Observer, UntilCancelled};
+use crate::outcome::{Layout, SolverStatus};
+use crate::plan::{IterationPlan, Plan, ReplicaPlan};
+use crate::planners::batches::EachBatch;
+use crate::planners::dynamic::deal;
+use crate::planners::infeasible::Misfit;
+use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
+use crate::planners::pipeweaver::ranking::Starts;
+use crate::planners::{NoPlan, replica};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::workload::{MicrobatchContents, PackedBatch};
+
+pub(crate) use cut_replica::CutReplica;
+pub(crate) use steps::Step;
+use steps::{Ordered, order};
+
+/// Minimum work after splitting and reduced recomputation, relative to undivided microbatches. Used
+/// to prune layouts.
+const LEAST_WORK: f64 = 0.6;
+
+pub(crate) struct PipeWeaver {
+    pub(crate) step: Step,
+}
+
+impl Filling for PipeWeaver {
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        debug_assert_eq!(loads.len(), table.microbatches());
+        deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
+    }
+
+    fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+        let contents: Vec<MicrobatchContents> = batch.sequences.iter().map(|own| batch.batch.contents(own)).collect();
+        let degrees = (layout.tensor, layout.pipeline);
+        let found = partitioner::partition(batch.scenario, batch.pricing, degrees, &contents)?;
+        let layout = Layout { chunks: found.segments.iter().sum(), ..layout };
+        Ok(Sized { sizes: found.sizes, ..Sized::whole(layout, found.partition) })
+    }
+
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        _: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Misfit> {
+        let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
+        // Layouts are compared by the fastest start ranking; no rollouts are used.
+        let quick = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+        let step = self.step;
+        let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
+        Ok((ordered.costs, ordered.plan.schedule))
+    }
+
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+        (0..batch.sequences.len()).collect()
+    }
+
+    fn least_work(&self) -> f64 {
+        LEAST_WORK
+    }
+
+    fn chooses_strategies(&self) -> bool {
+        self.step == Step::Tuning
+    }
+}
+
+/// Search effort for a replica and batch.
+#[derive(Clone, Copy)]
+struct Effort<'a> {
+    starts: Starts,
+    rollouts: u32,
+    stream: u64,
+    workers: &'a dyn Workers,
+    watch: &'a dyn Watch,
+}
+
+/// Chooses the layout on the sizing batch, then orders every batch of the run.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    let step = Step::of(kind);
+    let filling = PipeWeaver { step };
+    let mut layouts = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
+    loop {
+        let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
+        match fill(scenario, pricing, (kind, step), &sized, batches, observer)? {
+            Ok((iterations, tally)) => {
+                let mut decisions =
+                    vec![crate::planners::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later())];
+                decisions.extend(steps::decisions(scenario, &sized, step, &tally, batches.len()));
+                return Ok(Ok(Plan {
+                    layout: sized.layout,
+                    partition: sized.partition.clone(),
+                    modules: Vec::new(),
+                    iterations,
+                    algorithm: step.algorithm().to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: layouts.report(),
+                    decisions,
+                }));
+            }
+            Err(misfit) => layouts.reject_winner(&misfit, observer)?,
+        }
+    }
+}
+
+/// Counters across all batches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    rollouts: u64,
+    parts: u64,
+    /// Replicas whose search result is near the lower bound.
+    near_bound: u32,
+    /// Replicas whose search was exhaustive.
+    exhausted: u32,
+    searches: u32,
+    tuned_layers: [u64; 4],
+}
+
+type Filled = Result<(Vec<IterationPlan>, Tally), Misfit>;
+
+fn fill(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    (kind, step): (PlannerKind, Step),
+    sized: &Sized,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Filled, Cancelled> {
+    let each = EachBatch { kind, phase: "ordering batches", batches };
+    let fill = |index: usize, batch: &PackedBatch, host: (&dyn Workers, &dyn Watch)| {
+        fill_batch(scenario, pricing, step, sized, (index, batch), host)
+    };
+    // A ranking search uses all workers for a batch. Otherwise batches run in parallel.
+    let filled = if kind.searches_rankings() && scenario.search.rollouts > 0 {
+        each.in_turn(observer, |index, batch, observer| {
+            fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
+        })?
+    } else {
+        each.side_by_side(observer, |index, batch, observer| {
+            fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
+        })?
+    };
+    Ok(filled.map(|filled| {
+        let mut tally = Tally::default();
+        let mut iterations = Vec::with_capacity(filled.len());
+        for (iteration, own) in filled {
+            iterations.push(iteration);
+            tally.add(own);
+        }
+        (iterations, tally)
+    }))
+}
+
+fn fill_batch(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    step: Step,
+    sized: &Sized,
+    (index, batch): (usize, &PackedBatch),
+    (workers, watch): (&dyn Workers, &dyn Watch),
+) -> Result<(IterationPlan, Tally), Misfit> {
+    let layout = sized.layout;
+    let mut tally = Tally::default();
+    let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+    let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
+    let loads = replica::loads(scenario, batch, &microbatches);
+    let times = pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks);
+    let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
+    let mut slowest: Option<Ordered> = None;
+    for (number, assigned) in deal(layout, &times).into_iter().enumerate() {
+        if assigned.is_empty() {
+            return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
+        }
+        let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        let stream = index as u64 * u64::from(layout.data) + number as u64;
+        let rollouts = scenario.search.rollouts;
+        let effort = Effort { starts: Starts::of(rollouts), rollouts, stream, workers, watch };
+        let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
+        tally.add(Tally::of(&ordered));
+        replicas.push(ordered.plan.clone());
+        if slowest.as_ref().is_none_or(|slowest| slowest.end < ordered.end) {
+            slowest = Some(ordered);
+        }
+    }
+    Ok((IterationPlan { replicas, decision: slowest.map(|ordered| ordered.describe()) }, tally))
+}

@@ -1,0 +1,78 @@
+use serde_json::json;
+
+use super::*;
+use crate::host::{Alone, Unwatched};
+use crate::observer::Unobserved;
+use crate::planners::layout_search::LayoutSearch;
+use crate::planners::pipeweaver::ranking::Starts;
+use crate::planners::pipeweaver::{PipeWeaver, plan};
+use crate::scenario::Sampler;
+use crate::scenario::validate::NoDatasets;
+use crate::scenario::{ValidScenario, parse};
+use crate::workload::packing;
+
+/// Two replicas of a single microbatch.
+fn question() -> ValidScenario {
+    let scenario = json!({
+        "schema": "scenario/1", "model": { "preset": "internvl3-2b" }, "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1000 },
+                "images": { "kind": "constant", "value": 4 }
+            },
+            "global_batch": 2, "context_length": 8192, "packing": "single"
+        },
+        "training": {}, "layout": { "tensor": 2, "pipeline": 2, "microbatch": 1 }, "planners": ["pipeweaver"],
+        "search": { "rollouts": 20 }, "seed": 3
+    });
+    ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap()
+}
+
+fn sizing(valid: &ValidScenario) -> PackedBatch {
+    let scenario = valid.scenario();
+    packing::pack(&Sampler::new(valid).sizing().samples, &scenario.model, &scenario.workload.packing_rule())
+}
+
+/// A single microbatch has one possible order. The plan reports the search although it finds no
+/// improvement.
+#[test]
+fn a_search_that_finds_nothing_better_is_told() {
+    let valid = question();
+    let (scenario, sizing) = (valid.scenario(), sizing(&valid));
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let batches = [sizing.clone()];
+    let plan = plan(scenario, &pricing, PlannerKind::PipeWeaver, &sizing, &batches, &mut Unobserved).unwrap().unwrap();
+    let told = plan.decisions.iter().find(|line| line.starts_with("Tried ")).unwrap();
+    assert_ne!(told, "Tried 0 orders.");
+    let decision = plan.iterations[0].decision.as_ref().unwrap();
+    assert!(decision.contains("no order is faster than the data-loader order"), "{decision}");
+}
+
+#[test]
+fn counts_have_commas() {
+    let cases = [(0, "0"), (999, "999"), (3384, "3,384"), (12_345_678, "12,345,678")];
+    for (count, text) in cases {
+        assert_eq!(grouped(count), text);
+    }
+}
+
+/// An order from swaps may have no layer choice. It then keeps the current strategies.
+#[test]
+fn an_order_that_cannot_be_tuned_again_is_kept() {
+    let valid = question();
+    let (scenario, batch) = (valid.scenario(), sizing(&valid));
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let filling = PipeWeaver { step: Step::Tuning };
+    let search =
+        LayoutSearch::run(scenario, &pricing, PlannerKind::PipeWeaver, &filling, &batch, &mut Unobserved).unwrap();
+    let sized = search.winner().unwrap();
+    let effort = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+    let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
+    let (plan, end) = (ordered.plan.clone(), ordered.end);
+    let contents = [batch.contents(&[0])];
+    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+    let asked = Asked::of(scenario, &pricing, (&sized, 0), (&cut, &plan.parts), (Step::Tuning, effort));
+    let swapped = Ordered { swapped: Some((end + end, end)), ..ordered };
+    let kept = asked.retuned(swapped, |_| Err(Misfit::deadlock())).unwrap();
+    assert_eq!((kept.plan, kept.end), (plan, end));
+}

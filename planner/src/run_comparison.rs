@@ -1,0 +1,28 @@
+//! Comparison of observed runs with their plan: outliers, prediction errors (also per phase), and
+//! scale factors that match prediction and measurement (docs/models.md, section 15).
+//!
+//! This module does not change predictions. Scale factors become cost overrides of a scenario only
+//! on request, and the scenario shows them.
+
+mod band;
+mod factors;
+mod flop_formula;
+mod phases;
+mod replan;
+mod same_job;
+mod shapes;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use band::{Band, inside};
+pub use factors::{Evaluation, Factors, FactorsError, Solved, Target, scaled, solve};
+pub use flop_formula::{FlopFormula, StepFlops, step_flops};
+pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, Whose, phase_times, predicted_phases};
+pub use replan::{ReplanError, replan};
+pub use same_job::{
+    Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
+    StatedLayout, StatedPrecision, compare_jobs, corrected,
+};
+pub use shapes::{ShapePenalty, StepRatio, penalties};
+pub use statistics::{Apart, Reason, Segment, Sifted, Step, median, sift};

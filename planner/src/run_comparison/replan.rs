@@ -1,0 +1,74 @@
+//! Replanning on the same layout after a change of times.
+
+use crate::engine::{Observer, PlanError, plan};
+use crate::outcome::{Answer, Layout, Planned};
+use crate::scenario::{FieldError, PlannerKind, Scenario, ValidScenario};
+use crate::training::LayoutRequest;
+
+/// Error for a plan that cannot be repeated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ReplanError {
+    /// The changed scenario is not valid.
+    #[error("the scenario is not valid with it: {}", .0.first().map_or_else(String::new, ToString::to_string))]
+    Invalid(Vec<FieldError>),
+    /// Planning was cancelled or failed.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The planner found no plan.
+    #[error("there is no plan with it: {0}")]
+    NoPlan(String),
+}
+
+/// Plans `changed` with one planner. `changed` differs from `original` only in times. The layout is
+/// fixed to the layout in `planned` if it is common to all modules and iterations; otherwise the
+/// planner chooses the layout.
+///
+/// # Errors
+/// If the changed scenario is not valid, planning is cancelled, or no plan is found.
+pub fn replan(
+    original: &ValidScenario,
+    changed: Scenario,
+    planner: PlannerKind,
+    planned: &Planned,
+    observer: &mut dyn Observer,
+) -> Result<Planned, ReplanError> {
+    let asked = Scenario { planners: vec![planner], ..changed };
+    let pinned = pinned(planned).map(|layout| Scenario { layout, ..asked.clone() });
+    if let Some(Ok(valid)) = pinned.map(|scenario| ValidScenario::new(scenario, original))
+        && let Ok(again) = only_plan(&valid, observer)?
+        && same(again.layout, planned.layout)
+    {
+        return Ok(again);
+    }
+    let valid = ValidScenario::new(asked, original).map_err(ReplanError::Invalid)?;
+    only_plan(&valid, observer)?.map_err(ReplanError::NoPlan)
+}
+
+/// Returns the degrees that fix the layout. `None` if modules, pipelines or groups have separate
+/// layouts.
+fn pinned(planned: &Planned) -> Option<LayoutRequest> {
+    let has_own = planned.placement.is_some()
+        || planned.iterations.iter().any(|iteration| iteration.strategy.is_some() || iteration.groups.is_some());
+    let Layout { tensor, pipeline, chunks, microbatch, group, .. } = planned.layout;
+    (!has_own).then_some(LayoutRequest {
+        tensor: Some(tensor),
+        pipeline: Some(pipeline),
+        chunks: Some(chunks),
+        microbatch: Some(microbatch),
+        group,
+    })
+}
+
+fn same(a: Layout, b: Layout) -> bool {
+    (a.tensor, a.pipeline, a.data, a.chunks, a.microbatch) == (b.tensor, b.pipeline, b.data, b.chunks, b.microbatch)
+}
+
+/// Returns the plan of the only planner, or the reason why it is infeasible.
+fn only_plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Result<Planned, String>, PlanError> {
+    let planning = plan(scenario, observer)?;
+    Ok(match planning.outcome.results.into_iter().next().map(|result| result.answer) {
+        Some(Answer::Planned(planned)) => Ok(*planned),
+        Some(Answer::Infeasible { binding, .. }) => Err(binding),
+        None => Err("no planner was asked".to_owned()),
+    })
+}

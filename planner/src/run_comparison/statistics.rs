@@ -1,0 +1,154 @@
+//! Robust statistics for the steps of a run.
+
+use std::collections::BTreeMap;
+
+/// A step is an outlier if its distance to the median exceeds this number of median absolute
+/// deviations.
+const FAR: f64 = 5.0;
+/// Minimum deviation, as a fraction of the median. Clock resolution and printed digits cause at
+/// least this noise, and a run with identical steps has zero deviation. A step within `FAR` times
+/// this value (1 %) of its median is never an outlier.
+const LEAST_DEVIATION: f64 = 0.002;
+/// Maximum number of warm-up steps at the start of a segment, while allocators, compilers and
+/// caches settle.
+const WARM_UP: usize = 10;
+/// Minimum number of timed steps per segment to exclude the first step unconditionally.
+const FEWEST: usize = 3;
+
+/// A logged step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Segment index; a restart starts a new segment.
+    pub segment: u32,
+    /// Logged step number.
+    pub step: u64,
+    /// Step time in seconds, if logged.
+    pub seconds: Option<f64>,
+}
+
+impl Step {
+    /// Returns the time if it is positive and finite.
+    fn time(&self) -> Option<f64> {
+        self.seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0)
+    }
+}
+
+/// Cause of an outlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// First step of a segment, or one of the next steps while still slow.
+    WarmUp,
+    /// Far above the median.
+    Slow,
+    /// Far below the median.
+    Fast,
+}
+
+/// An outlier step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// Index of the step.
+    pub index: usize,
+    /// Signed distance to the segment's median, in median absolute deviations.
+    pub deviations: f64,
+    /// Cause of the outlier.
+    pub reason: Reason,
+}
+
+/// A part of a run between restarts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Segment {
+    /// Segment index.
+    pub segment: u32,
+    /// Minimum step number.
+    pub first_step: u64,
+    /// Maximum step number.
+    pub last_step: u64,
+    /// Number of logged steps.
+    pub points: u64,
+    /// Median time in seconds, excluding outliers.
+    pub median_s: Option<f64>,
+}
+
+/// Steps separated into regular steps and outliers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sifted {
+    /// Indices of regular timed steps, ascending.
+    pub kept: Vec<usize>,
+    /// Outliers by ascending index.
+    pub apart: Vec<Apart>,
+    /// Segments by order of appearance.
+    pub segments: Vec<Segment>,
+}
+
+/// Returns the median; for an even number of values, the mean of the two middle values. `None` for
+/// an empty slice.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// Separates regular steps from outliers, per segment. The first timed step of a segment is
+/// warm-up, as are the next steps while they are far too slow. Among the other steps, those with a
+/// distance to the median of more than five median absolute deviations are outliers.
+pub fn sift(steps: &[Step]) -> Sifted {
+    let mut sifted = Sifted::default();
+    // Segments by order of appearance, each with its step indices.
+    let mut parts: Vec<(u32, Vec<usize>)> = Vec::new();
+    let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+    for (index, step) in steps.iter().enumerate() {
+        let part = *known.entry(step.segment).or_insert_with(|| {
+            parts.push((step.segment, Vec::new()));
+            parts.len() - 1
+        });
+        parts[part].1.push(index);
+    }
+    for (segment, own) in parts {
+        let timed: Vec<(usize, f64)> = own.iter().filter_map(|&index| Some((index, steps[index].time()?))).collect();
+        let before = sifted.kept.len();
+        sort_out(&timed, &mut sifted);
+        let kept: Vec<f64> = sifted.kept[before..].iter().filter_map(|&index| steps[index].time()).collect();
+        let numbers = || own.iter().map(|&index| steps[index].step);
+        sifted.segments.push(Segment {
+            segment,
+            first_step: numbers().min().unwrap_or(0),
+            last_step: numbers().max().unwrap_or(0),
+            points: own.len() as u64,
+            median_s: median(&kept),
+        });
+    }
+    sifted.kept.sort_unstable();
+    sifted.apart.sort_by_key(|apart| apart.index);
+    sifted
+}
+
+/// Classifies the timed steps of one segment.
+fn sort_out(timed: &[(usize, f64)], sifted: &mut Sifted) {
+    let behind_first = usize::from(timed.len() >= FEWEST);
+    let times: Vec<f64> = timed[behind_first..].iter().map(|(_, seconds)| *seconds).collect();
+    let Some(centre) = median(&times) else { return };
+    let distances: Vec<f64> = times.iter().map(|seconds| (seconds - centre).abs()).collect();
+    let deviation = median(&distances).unwrap_or(0.0).max(LEAST_DEVIATION * centre);
+    let mut warming = true;
+    for (place, &(index, seconds)) in timed.iter().enumerate() {
+        let deviations = (seconds - centre) / deviation;
+        let is_first = place < behind_first;
+        warming &= is_first || (place < WARM_UP && deviations > FAR);
+        let reason = match () {
+            () if warming && (is_first || deviations > FAR) => Some(Reason::WarmUp),
+            () if deviations > FAR => Some(Reason::Slow),
+            () if deviations < -FAR => Some(Reason::Fast),
+            () => None,
+        };
+        match reason {
+            Some(reason) => sifted.apart.push(Apart { index, deviations, reason }),
+            None => sifted.kept.push(index),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The schedule bench compares published schedules and user-supplied tables without a model.
+//!
+//! [`ScheduleQuestion`] contains the sizes, the durations and the activation memory. [`answer`]
+//! generates, validates and simulates all requested schedules. Times use an arbitrary unit;
+//! timelines show a unit as a millisecond.
+
+mod costs;
+mod measure;
+mod memory;
+mod parse;
+mod question;
+mod report;
+mod run;
+mod validate;
+
+pub use parse::{parse, parse_times};
+pub use question::{ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleQuestion};
+pub use report::{
+    ANSWER_SCHEMA, BrokenCap, CapReport, ClosedFormReport, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry,
+    ScheduleReport,
+};
+pub use run::{answer, answer_while};
+pub use validate::{Limits, ValidQuestion};
+
+#[cfg(test)]
+mod tests;

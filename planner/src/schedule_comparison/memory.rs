@@ -1,0 +1,53 @@
+//! Computes activation memory per rank during a schedule.
+
+use crate::action::{ActionKind, Schedule};
+use crate::cost::PipelineCosts;
+use crate::simulate::Execution;
+use crate::timeline::MemoryCurve;
+
+use super::costs::BenchCosts;
+
+/// Activation memory on a rank as a step function. The forward allocates at its start. The backward
+/// frees at its end, or in two parts if it is split.
+pub(crate) fn curve(rank: usize, schedule: &Schedule, execution: &Execution, bench: &BenchCosts) -> MemoryCurve {
+    let BenchCosts { costs, released } = bench;
+    let mut curve = MemoryCurve { static_bytes: 0, peak_bytes: 0, time_ns: vec![0], bytes: vec![0] };
+    let mut held = 0_u64;
+    for (place, action) in schedule.orders[rank].iter().enumerate() {
+        let cell = cell(costs, action.stage, action.microbatch);
+        let (activation, early) = (costs.activation[cell].get(), released.get(cell).map_or(0, |bytes| bytes.get()));
+        let (start, end) = (execution.start[rank][place], execution.end[rank][place]);
+        let at = match action.kind {
+            ActionKind::Forward => {
+                held += activation;
+                start
+            }
+            ActionKind::Backward => {
+                held = held.saturating_sub(activation);
+                end
+            }
+            ActionKind::InputGrad => {
+                held = held.saturating_sub(early);
+                end
+            }
+            ActionKind::WeightGrad => {
+                held = held.saturating_sub(activation - early);
+                end
+            }
+        };
+        curve.peak_bytes = curve.peak_bytes.max(held);
+        match (curve.time_ns.last(), curve.bytes.last_mut()) {
+            (Some(&last), Some(bytes)) if last == at.get() => *bytes = held,
+            (_, Some(&mut bytes)) if bytes == held => {}
+            _ => {
+                curve.time_ns.push(at.get());
+                curve.bytes.push(held);
+            }
+        }
+    }
+    curve
+}
+
+fn cell(costs: &PipelineCosts, stage: u32, microbatch: u32) -> usize {
+    costs.cell(stage as usize, microbatch as usize)
+}

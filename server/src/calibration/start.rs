@@ -1,0 +1,175 @@
+//! The cluster that a calibration starts from.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use planner::cluster::{Cluster, presets};
+use planner::run_comparison::DeviceName;
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{self, FieldError, SCHEMA, ValidScenario};
+use serde_json::{Value, json};
+
+/// The cluster that a calibration starts from.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// The cluster.
+    pub(crate) cluster: Cluster,
+    /// What it is called: a preset's identifier or the cluster's own name.
+    pub(crate) name: String,
+}
+
+impl Start {
+    /// A preset, or the cluster of a file.
+    pub(crate) fn new(device: Option<&str>, from: Option<&Path>) -> anyhow::Result<Self> {
+        match (device, from) {
+            (_, Some(path)) => Self::file(path),
+            (Some(id), None) => Self::preset(id),
+            (None, None) => Err(anyhow!("give --device or --from")),
+        }
+    }
+
+    /// The preset of a device, by the words that name it: the only one, or the one with the size of memory in the name, or the one
+    /// whose identifier is a word of the name.
+    pub(crate) fn of_device(device: &str) -> Option<Self> {
+        let start = |preset: presets::ClusterPreset| Self { cluster: preset.cluster, name: preset.id.to_owned() };
+        let own: Vec<Self> = presets::clusters().into_iter().map(start).filter(|start| start.may_be(device)).collect();
+        let has_size =
+            |start: &Self| size(device).is_some_and(|size| (start.cluster.device.memory_gib - size).abs() < 1.0);
+        let has_name = |start: &Self| words(device).any(|word| word == start.name);
+        let only = |of: &dyn Fn(&Self) -> bool| -> Option<usize> {
+            let mut found = own.iter().enumerate().filter(|(_, start)| of(start)).map(|(place, _)| place);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let place = only(&|_| true).or_else(|| only(&has_size)).or_else(|| only(&has_name))?;
+        own.into_iter().nth(place)
+    }
+
+    fn preset(id: &str) -> anyhow::Result<Self> {
+        let cluster =
+            presets::cluster(id).ok_or_else(|| anyhow!("no device preset {id:?}; there are {}", preset_ids()))?;
+        Ok(Self { cluster, name: id.to_owned() })
+    }
+
+    fn file(path: &Path) -> anyhow::Result<Self> {
+        let at = || path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let cluster: Value = serde_json::from_str(&text).with_context(at)?;
+        let cluster = question(&cluster).map_err(|errors| told(&errors)).with_context(at)?;
+        Ok(Self { name: cluster.name.clone(), cluster })
+    }
+
+    /// Whether a device of that name may be this one. Names are compared by their words with a letter and a digit, without
+    /// sizes of memory: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
+    pub(crate) fn may_be(&self, device: &str) -> bool {
+        // A PCIe or NVL board or a MIG slice has another peak than the module of that name.
+        let name = DeviceName::find(device);
+        if name.is_some_and(DeviceName::is_variant) && name != DeviceName::find(&self.cluster.name) {
+            return false;
+        }
+        let own: Vec<String> = words(&self.name).chain(words(&self.cluster.name)).collect();
+        words(device).any(|word| own.contains(&word))
+    }
+}
+
+/// The identifiers of the presets, for messages.
+pub(crate) fn preset_ids() -> String {
+    presets::clusters().iter().map(|preset| preset.id).collect::<Vec<_>>().join(", ")
+}
+
+/// Says which fields of a cluster no scenario may have.
+pub(crate) fn check(cluster: &Cluster) -> anyhow::Result<()> {
+    question(&serde_json::to_value(cluster)?).map(drop).map_err(|errors| told(&errors))
+}
+
+/// The cluster of a scenario that is valid but for the cluster: the same rules in both places.
+fn question(cluster: &Value) -> Result<Cluster, Vec<FieldError>> {
+    let scenario = json!({
+        "schema": SCHEMA,
+        "model": {"preset": "llama-2-7b"},
+        "cluster": cluster,
+        "workload": {
+            "samples": {
+                "kind": "drawn",
+                "text_tokens": {"kind": "constant", "value": 1024},
+                "images": {"kind": "constant", "value": 0}
+            },
+            "global_batch": 1,
+            "context_length": 1024,
+            "packing": "single"
+        },
+        "planners": ["1f1b"]
+    });
+    let scenario = scenario::parse(&scenario.to_string())?;
+    let cluster = scenario.cluster.clone();
+    let mut errors = ValidScenario::new(scenario, &NoDatasets).err().unwrap_or_default();
+    errors.retain(|error| error.pointer.starts_with("/cluster"));
+    if errors.is_empty() { Ok(cluster) } else { Err(errors) }
+}
+
+fn told(errors: &[FieldError]) -> anyhow::Error {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    anyhow!("not the cluster of a scenario: {}", errors.join("; "))
+}
+
+/// The size of memory in a name such as `A100-SXM4-80GB`, in GB.
+fn size(name: &str) -> Option<f64> {
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+    parts.find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok()).map(f64::from)
+}
+
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let has = |word: &str, test: fn(&char) -> bool| word.chars().any(|c| test(&c));
+    name.split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(move |word| has(word, char::is_ascii_digit) && has(word, char::is_ascii_alphabetic))
+        .map(str::to_ascii_lowercase)
+        .filter(|word| !word.ends_with("gb"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_compared_by_the_words_that_name_them() {
+        for (preset, device, same) in [
+            ("a100-80gb", "a100_pcie", true),
+            ("a100-80gb", "NVIDIA A100-SXM4-40GB", true),
+            ("b200", "b200_bf16_ceperm", true),
+            ("ascend-910b", "Ascend 910B", true),
+            ("h100", "b200_bf16_ceperm", false),
+            ("a100-80gb", "H100-80GB", false),
+            ("h100", "NVIDIA H100 80GB HBM3", true),
+            ("h100", "NVIDIA H100 PCIe", false),
+            ("h100", "NVIDIA H100 NVL", false),
+            ("h100", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", false),
+            ("b200", "GB200", false),
+        ] {
+            assert_eq!(Start::preset(preset).unwrap().may_be(device), same, "{preset} {device}");
+        }
+    }
+
+    #[test]
+    fn a_device_has_one_preset_or_none() {
+        for (device, preset) in [
+            ("NVIDIA A100-SXM4-80GB", Some("a100-80gb")),
+            ("NVIDIA A100-SXM4-40GB", Some("a100-40gb")),
+            ("A100", None),
+            ("NVIDIA H100 80GB HBM3", Some("h100")),
+            ("H100", Some("h100")),
+            ("NVIDIA B200", Some("b200")),
+            ("NVIDIA H200", Some("h200")),
+            ("NVIDIA A40", None),
+            ("NVIDIA H100 PCIe", None),
+            ("GB200", None),
+        ] {
+            assert_eq!(Start::of_device(device).map(|start| start.name).as_deref(), preset, "{device}");
+        }
+    }
+
+    #[test]
+    fn every_preset_is_the_cluster_of_a_scenario() {
+        for preset in presets::clusters() {
+            check(&preset.cluster).unwrap();
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a request changes, by its route: what the record of changes says of it, and what readers may not do.
+
+use axum::http::header::LOCATION;
+use axum::http::{Method, Uri};
+use axum::response::Response;
+
+/// Requests that are no changes although their method says so: they answer a question, and nothing is held for later.
+const QUESTIONS: [(Method, &str); 5] = [
+    (Method::POST, "/api/v1/job-configs"),
+    (Method::POST, "/api/v1/what-if"),
+    (Method::POST, "/api/v1/schedules"),
+    (Method::POST, "/api/v1/scenarios/identity"),
+    (Method::POST, "/api/v1/datasets/footers"),
+];
+
+/// Name of nobody who is known, in the record of changes.
+pub(crate) const NOBODY: &str = "(nobody)";
+/// Whoever changes a database by a command, in the record of changes.
+pub(crate) const COMMAND_LINE: &str = "(command line)";
+
+/// What a request made, where no address says so.
+#[derive(Debug, Clone)]
+pub(crate) struct Made(pub(crate) String);
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Method of the request.
+    pub(crate) method: String,
+    /// What is done: the last word of the route, or what the method does with things.
+    pub(crate) action: String,
+    /// Kind of the thing.
+    pub(crate) kind: String,
+    /// Identifier of the thing, where the address has it.
+    pub(crate) object: String,
+}
+
+impl Change {
+    /// What happens to a session.
+    pub(crate) fn of_session(action: &str, object: String) -> Self {
+        Self { method: "POST".to_owned(), action: action.to_owned(), kind: "session".to_owned(), object }
+    }
+
+    /// What a command does to a database.
+    pub(crate) fn of_command(action: &str, kind: &str, object: String) -> Self {
+        Self { method: "POST".to_owned(), action: action.to_owned(), kind: kind.to_owned(), object }
+    }
+
+    /// Whether everybody may do it: end a session of one's own.
+    pub(super) fn is_own(&self) -> bool {
+        self.kind == "session" && self.action == "delete"
+    }
+
+    /// What a request changes; nothing where it only asks. `route` is the path as the router knows it.
+    pub(crate) fn of(method: &Method, uri: &Uri, route: &str) -> Option<Self> {
+        let is_question = QUESTIONS.iter().any(|(asks, path)| asks == method && *path == route);
+        if is_question || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return None;
+        }
+        let known: Vec<&str> = route.strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
+        let asked: Vec<&str> = uri.path().strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
+        let kind = known.first()?.trim_end_matches('s');
+        let place = known.iter().position(|part| part.starts_with('{'));
+        let object = place.and_then(|place| asked.get(place)).map(|object| (*object).to_owned());
+        let last = known.iter().skip(1).rfind(|part| !part.starts_with('{'));
+        let action = last.copied().unwrap_or(match *method {
+            Method::POST | Method::PUT => "create",
+            Method::PATCH => "change",
+            Method::DELETE => "delete",
+            _ => "other",
+        });
+        Some(Self {
+            method: method.as_str().to_owned(),
+            action: action.to_owned(),
+            kind: kind.to_owned(),
+            object: object.unwrap_or_default(),
+        })
+    }
+
+    /// The change with the identifier of what was made, where it succeeded and is to be recorded.
+    ///
+    /// Bytes of a log are not recorded: their sender has the run's own token, and they come several times a second.
+    pub(crate) fn made(mut self, response: &Response) -> Option<Self> {
+        // A file that is held for a preview is not stored yet.
+        let is_preview = self.kind == "dataset" && response.status().as_u16() == 202;
+        if !response.status().is_success() || is_preview || (self.kind == "run" && self.action == "log") {
+            return None;
+        }
+        if let Some(Made(made)) = response.extensions().get::<Made>() {
+            made.clone_into(&mut self.object);
+        }
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        if let Some(made) = location.and_then(|location| location.rsplit('/').next()).filter(|_| self.object.is_empty())
+        {
+            self.object = made.to_owned();
+        }
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(method: &str, path: &str, route: &str) -> Option<[String; 3]> {
+        let (method, uri) = (method.parse().unwrap(), path.parse().unwrap());
+        Change::of(&method, &uri, route).map(|change| [change.kind, change.action, change.object])
+    }
+
+    #[test]
+    fn a_route_says_what_is_changed() {
+        for (method, path, route, expected) in [
+            ("PUT", "/api/v1/scenarios", "/api/v1/scenarios", Some(["scenario", "create", ""])),
+            ("PATCH", "/api/v1/runs/r1", "/api/v1/runs/{run}", Some(["run", "change", "r1"])),
+            ("DELETE", "/api/v1/tokens/ada", "/api/v1/tokens/{name}", Some(["token", "delete", "ada"])),
+            ("POST", "/api/v1/runs/r1/finish", "/api/v1/runs/{run}/finish", Some(["run", "finish", "r1"])),
+            ("POST", "/api/v1/runs/import", "/api/v1/runs/import", Some(["run", "import", ""])),
+            (
+                "POST",
+                "/api/v1/sweeps/s1/points/7/scenario",
+                "/api/v1/sweeps/{id}/points/{point}/scenario",
+                Some(["sweep", "scenario", "s1"]),
+            ),
+            ("POST", "/api/v1/what-if", "/api/v1/what-if", None),
+            ("DELETE", "/api/v1/session", "/api/v1/session", Some(["session", "delete", ""])),
+            ("POST", "/api/v1/tokenizers", "/api/v1/tokenizers", Some(["tokenizer", "create", ""])),
+            ("GET", "/api/v1/runs/r1", "/api/v1/runs/{run}", None),
+        ] {
+            let expected = expected.map(|words| words.map(str::to_owned));
+            assert_eq!(change(method, path, route), expected, "{method} {path}");
+        }
+    }
+
+    /// Every operation of the API that is no reading and no question leaves a record, with what it is about.
+    #[test]
+    fn every_operation_that_changes_something_is_recorded() {
+        // Bytes of logs come several times a second; what is merged is held for an hour and not stored.
+        const UNRECORDED: [(&str, &str); 3] = [
+            ("PUT", "/api/v1/runs/{run}/log"),
+            ("PATCH", "/api/v1/runs/{run}/log"),
+            ("POST", "/api/v1/datasets/previews/merge"),
+        ];
+        let document = crate::router::document();
+        let (mut questions, mut recorded) = (0, 0);
+        for (route, item) in &document.paths.paths {
+            let methods = [("PUT", &item.put), ("POST", &item.post), ("PATCH", &item.patch), ("DELETE", &item.delete)];
+            for (method, operation) in methods {
+                let Some(operation) = operation else { continue };
+                let path = route.replace(['{', '}'], "");
+                let Some(change) = Change::of(&method.parse().unwrap(), &path.parse().unwrap(), route) else {
+                    questions += 1;
+                    continue;
+                };
+                // As the operation answers where it succeeds.
+                let status = operation.responses.responses.keys().find(|status| status.starts_with('2')).unwrap();
+                let response = axum::http::Response::builder().status(status.parse::<u16>().unwrap());
+                let made = change.made(&response.body(axum::body::Body::empty()).unwrap());
+                assert_eq!(made.is_none(), UNRECORDED.contains(&(method, route.as_str())), "{method} {route}");
+                let Some(made) = made else { continue };
+                recorded += 1;
+                assert!(!made.kind.is_empty() && !made.action.is_empty(), "{method} {route}");
+                assert_eq!(!made.object.is_empty(), route.contains('{'), "{method} {route}");
+            }
+        }
+        assert_eq!(questions, QUESTIONS.len(), "a question names a route that is not there");
+        assert!(recorded >= 40, "{recorded}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Long help texts of commands.
+
+use std::fmt::Write as _;
+
+use ingest::configurations::{self, ANSWERS};
+use planner::schedule::ScheduleKind;
+
+/// Text behind the flags in `planscope lengths --help`.
+pub(super) const LENGTHS: &str = "\
+Reads Parquet, Arrow, CSV, JSONL (also packed by gzip or zstd), and every other length file that the page reads. Several files are \
+the shards of one dataset; they must hold the same columns. Files of any size are read, with memory for one row group or one batch.
+
+  planscope lengths train-*.parquet --column input_ids --out lengths.json
+  planscope lengths data.jsonl.zst --tokenizer tokenizer.json --server http://127.0.0.1:8080 --name web
+
+Writes the histogram of the lengths (JSON, \"hist/1\") to --out, to a server, or to standard output; what was read goes to standard \
+error. A dataset whose rows have images is written row by row.
+
+Exits with 1 where a file is refused; then nothing is written or uploaded.";
+
+/// What stands behind the flags in `planscope sweep --help`.
+pub(super) const SWEEP: &str = "\
+A sweep is a scenario and the fields that change:
+
+  {\"schema\": \"sweep/1\", \"scenario\": {..}, \"axes\": [
+     {\"pointer\": \"/cluster/nodes\", \"values\": [1, 2, 4]},
+     {\"pointer\": \"/workload/context_length\", \"from\": 4096, \"to\": 65536, \"steps\": 5, \"scale\": \"log2\"}],
+   \"planners\": [\"1f1b\", \"pipeweaver\"], \"seeds\": [1, 2]}
+
+The first line of a file says of which sweep it is; then every point is a line, in the order of their numbers. A point that no \
+planner can plan is a line that says why. Any shares of any number of machines give the same lines: gather them with \
+planscope import.
+
+  planscope sweep sweep.json --shard 3/16 --out points-3.jsonl --resume
+
+Exits with 0 when all lines are written, 1 where they could not be, 2 where the sweep is not valid, 3 where points failed by a \
+fault of Planscope.";
+
+/// What the long help says of formats and of the fit.
+pub(super) const CALIBRATE: &str = "\
+A profile is recognised by its content: Vidur compute and network profiles, vTrain all-reduce tables, SimuMax system \
+descriptions, Galvatron hardware profiles, output of nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
+or CSV), and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; tokens, squared, heads, qk_dim, causal; \
+class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise kernels and collectives of one node are fitted \
+each by themselves. A coefficient that too few timings determine does not change, and a fit never increases the mean \
+residual.\n\n\
+A file of another device than the one to be fitted is refused, unless --confirm-device is given.\n\n\
+To fit a device from sources that differ, fit in steps: the cluster of one step is --from of the next.\n\n\
+The outcome is a complete cluster: write it under \"cluster\" in a scenario. If a file cannot be used, or no part can be \
+fitted, nothing is written and the exit code is 1.";
+
+/// What stands behind the flags in `planscope import --help`.
+pub(super) const IMPORT: &str = "\
+Every file says itself of which sweep it is, so any files of one sweep can be given in any order, and again: what is there already \
+is left as it is. A line of another sweep or another engine is refused with its place; the lines before it are stored.
+
+  planscope import points-*.jsonl
+  planscope import points-*.jsonl --server http://127.0.0.1:8080
+
+A database that a server has is refused: send the files to the server.
+
+Exits with 0 when all points are there, 3 where some are missing, which are named, and 1 where a file is refused.";
+
+/// What the long help says of the kinds.
+pub(crate) fn schedule_kinds() -> String {
+    let mut text =
+        String::from("Kinds of schedule, with bubble and memory (in activations of a stage) for equal times:\n");
+    for kind in ScheduleKind::ALL {
+        let form = kind.closed_form();
+        let (bubble, memory) = form.map_or(("made for the times", ""), |form| (form.bubble, form.memory));
+        let _ = writeln!(text, "  {:<24} {:<34} {memory}", kind.id(), bubble);
+    }
+    text.push_str(
+        "\nF, I, W: times of forward, input and weight gradient of one stage, B = I + W, F&B an overlapped pair.",
+    );
+    text
+}
+
+/// What the long help says of columns.
+pub(super) fn estimate_columns() -> String {
+    format!(
+        "Columns of the table, in any order; an empty cell or a missing column means the default:\n{}\n\
+         Other columns are kept. Behind them the answer has:\n  {}\n\n\
+         A row that contradicts itself is answered with feasible = false and the reason; one that does not fit the \
+         devices' memory has its numbers too.",
+        configurations::describe_columns(),
+        ANSWERS.join(", "),
+    )
+}
