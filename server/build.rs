@@ -1,4 +1,4 @@
-//! Embeds the migrations, and the pages where they are asked for: a new file there must rebuild the server.
+//! Rebuilds the server when a migration is added, or a page if pages are embedded.
 
 fn main() {
     println!("cargo:rerun-if-changed=../migrations");

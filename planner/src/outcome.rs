@@ -378,7 +378,7 @@ pub struct Search {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Loser {
-    /// Degrees.
+    /// Degrees of parallelism.
     pub layout: Layout,
     /// Explanation, for example "+2.8 s: more tensor-parallel communication".
     pub reason: String,

@@ -1,9 +1,11 @@
-//! The attacks of an outside report against the program, and how long a second client waits meanwhile.
+//! Replays the attacks from an external security report and measures the latency for a second
+//! client.
 //!
-//! `cargo bench --package planscope-server --bench attacks`, with `-- --seconds 20` for another time of each attack. The server has its
-//! default limits. A second client lists scenarios ten times a second, from another address than the attacker where the attack is
-//! limited by address. The program prints, for each attack, the time within which 95 of 100 lists came, and the most memory that
-//! the server has had so far. It fails above 250 ms or 1.5 GiB, and where a list is not answered.
+//! Run `cargo bench --package planscope-server --bench attacks`. Pass `-- --seconds 20` to change
+//! the duration per attack. The server uses default limits. The second client lists scenarios ten
+//! times per second. For attacks limited by address, it has a different address than the attacker.
+//! The program prints, for each attack, the 95th percentile latency and the server's peak memory so
+//! far. It fails above 250 ms or 1.5 GiB, or if a list request gets no response.
 
 #[path = "../tests/operations/bodies.rs"]
 mod bodies;
@@ -22,25 +24,25 @@ use program::Server;
 use raw::{sends, unended, unread};
 use serde_json::json;
 
-/// What 95 of 100 lists should take at most.
+/// Limit for the 95th percentile latency, in ms.
 const LISTS_MS: f64 = 250.0;
-/// What the server should have at most, in MB: 1.5 GiB.
+/// Limit for server memory in MB (1.5 GiB).
 const MEMORY_MB: f64 = 1610.6;
-/// Between two lists.
+/// Pause between two list requests.
 const GLANCE: Duration = Duration::from_millis(100);
-/// Iterations that the limits of a scenario allow for the largest pipeline.
+/// Maximum iterations for a pipeline of maximum size within the scenario limits.
 const ITERATIONS: u32 = 10;
 
-/// An attack: a request, or connections that stay open.
+/// An attack: a repeated request, or a set of open connections.
 struct Attack {
     name: &'static str,
     run: Run,
 }
 
-/// Attacks a server until the flag is set.
+/// Attacks a server. Returns when the flag is set.
 type Run = Box<dyn Fn(&Server, &AtomicBool) + Sync>;
 
-/// Clients that repeat a request until the end.
+/// Starts clients that send the same request in a loop.
 fn repeated(name: &'static str, clients: usize, method: &'static str, path: String, body: Vec<u8>) -> Attack {
     let run = move |server: &Server, is_over: &AtomicBool| {
         thread::scope(|scope| {
@@ -56,14 +58,13 @@ fn repeated(name: &'static str, clients: usize, method: &'static str, path: Stri
     Attack { name, run: Box::new(run) }
 }
 
-/// Waits until the flag is set.
 fn wait(is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(GLANCE);
     }
 }
 
-/// Connections that are held until the end.
+/// Opens connections and leaves them idle.
 fn held<T: 'static>(name: &'static str, open: fn(&str, usize) -> Vec<T>, connections: usize) -> Attack {
     let run = move |server: &Server, is_over: &AtomicBool| {
         let held = open(&server.origin(), connections);
@@ -73,7 +74,7 @@ fn held<T: 'static>(name: &'static str, open: fn(&str, usize) -> Vec<T>, connect
     Attack { name, run: Box::new(run) }
 }
 
-/// A sweep of scenarios at the limit.
+/// Submits a sweep with scenarios at the limit.
 fn sweep() -> Attack {
     let run = |server: &Server, is_over: &AtomicBool| {
         let values: Vec<u32> = (1..=64).collect();
@@ -109,7 +110,7 @@ fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// Lists scenarios until the time is over: milliseconds of each answer, and how many failed.
+/// Lists scenarios for the given time. Returns the latencies in ms and the failure count.
 fn lists(server: &Server, time: Duration) -> (Vec<f64>, usize) {
     let url = format!("{}{}", server.origin(), path::SCENARIOS);
     let (mut took, mut failed) = (Vec::new(), 0);

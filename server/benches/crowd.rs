@@ -1,4 +1,4 @@
-//! Trainers that send a line per second, and watchers of their runs.
+//! Trainers that send a log line per second, and watchers that follow their runs.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -10,31 +10,28 @@ use std::time::{Duration, Instant};
 use api::path;
 use api::run::{CreatedRun, RunPoint};
 
-/// Between two lines of a trainer.
+/// Interval between two log lines from a trainer.
 pub(crate) const STEP: Duration = Duration::from_secs(1);
-/// How long what was sent last may take to be seen before it counts as lost.
+/// Timeout for a sent point. A later point is considered lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A run and the moments at which its steps were sent.
 pub(crate) struct Sent {
-    /// The run.
     pub(crate) run: CreatedRun,
-    /// When every step was sent.
+    /// Send time per step.
     pub(crate) moments: Mutex<Vec<Instant>>,
 }
 
-/// What a watcher saw.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// From sending to seeing, for every step.
+    /// Delay from send to receipt, per step.
     pub(crate) delays: Vec<Duration>,
-    /// Rows that came complete.
+    /// Rows received complete.
     pub(crate) rows: BTreeSet<u64>,
-    /// Longest time without an event between the first and the last.
+    /// Maximum gap between two events.
     pub(crate) silence: Duration,
 }
 
-/// Sends a line per step and says that the run ended.
+/// Sends a line per step, then marks the run as ended.
 pub(crate) fn train(origin: &str, sent: &Sent, first: Instant, steps: u64) {
     let agent = ureq::Agent::new_with_defaults();
     let bearer = format!("Bearer {}", sent.run.ingest_token);
@@ -59,11 +56,12 @@ pub(crate) fn train(origin: &str, sent: &Sent, first: Instant, steps: u64) {
     finish.send(r#"{"exit_code": 0}"#).expect("an end that is taken");
 }
 
-/// Keeps a stream of one run open until every step has come complete.
+/// Follows the stream for a run until all steps are received complete.
 pub(crate) fn watch(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> Seen {
     let mut stream = TcpStream::connect(address).expect("a server that listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    // The older version of HTTP sends events without chunks around them. Each watcher is a client of its own, as browsers are.
+    // HTTP/1.0 sends events without chunked encoding. Each watcher sends a distinct cookie, like a
+    // separate browser.
     let cookie = stream.local_addr().expect("an address").port();
     let request = format!(
         "GET {} HTTP/1.0\r\nHost: localhost\r\nCookie: planscope_client={cookie}\r\n\r\n",
@@ -71,7 +69,7 @@ pub(crate) fn watch(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> S
     );
     stream.write_all(request.as_bytes()).expect("a request");
     let mut reader = BufReader::new(stream);
-    // A head that comes is a stream that is open.
+    // The response head confirms that the stream is open.
     let mut head = String::new();
     let answered = reader.read_line(&mut head).is_ok();
     open.wait();
@@ -80,14 +78,14 @@ pub(crate) fn watch(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> S
     let (mut known, mut last) = (0_u64, None::<Instant>);
     while (seen.rows.len() as u64) < steps {
         line.clear();
-        // Nothing for longer than it may take: what is missing is lost.
+        // After a read timeout, missing points are considered lost.
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
             break;
         }
         if let Some(text) = line.strip_prefix("data:") {
             text.trim().clone_into(&mut data);
         }
-        // An open point has no identifier; it comes again when it is complete.
+        // An open point has no identifier. The server sends it again once it is complete.
         is_row |= line.starts_with("id:");
         if !line.trim().is_empty() {
             continue;

@@ -1,9 +1,10 @@
-//! Trainers that send and browsers that watch, against the program itself.
+//! Trainers that send logs and browsers that watch them, against a server process.
 //!
-//! `cargo bench --package planscope-server --bench live`, with `-- --trainers 50 --watchers 100 --seconds 60` for other numbers.
-//! First one trainer and one watcher by themselves, then all of them. Every trainer sends a line per second, every watcher
-//! keeps a stream of one run open. A point is seen when its event has come in whole, open or complete, counted from just before
-//! its line is sent. It fails where a point is lost: in the database, or in any stream.
+//! Run `cargo bench --package planscope-server --bench live`. Pass `-- --trainers 50 --watchers 100
+//! --seconds 60` to change the numbers. The benchmark runs first with a single trainer and watcher,
+//! then with all. Every trainer sends a line per second. A watcher follows the stream of a single
+//! run. The delay for a point is the time between sending the log line and receiving the event,
+//! open or complete. The benchmark fails if a point is lost in the database or in any stream.
 
 mod crowd;
 mod program;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     if lost == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How much is sent, and to how many.
+/// Number of trainers and watchers, and the duration.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     trainers: usize,
@@ -41,14 +42,14 @@ struct Load {
 }
 
 impl Load {
-    /// Runs it and prints what was measured; answers how many points were lost.
+    /// Runs the load, prints the measurements and returns the number of lost points.
     fn measure(self) -> u64 {
         let folder = tempfile::tempdir().expect("a folder");
         let server = Server::start(folder.path(), None);
         let sent: Vec<Arc<Sent>> =
             (0..self.trainers).map(|_| Arc::new(Sent { run: server.opens_run(), moments: Mutex::default() })).collect();
         let before = server.memory_mb();
-        // Nobody sends before all watch.
+        // Trainers start after all watchers are connected.
         let open = Arc::new(Barrier::new(self.watchers + 1));
         let watchers: Vec<_> = (0..self.watchers)
             .map(|number| {
@@ -63,7 +64,7 @@ impl Load {
             .iter()
             .enumerate()
             .map(|(number, sent)| {
-                // Spread over the second, as nobody tells trainers when to log.
+                // Spread the trainers over a second, because real trainers are not synchronised.
                 let offset = STEP.mul_f64(number as f64 / self.trainers as f64);
                 let (origin, sent) = (server.origin(), Arc::clone(sent));
                 thread::spawn(move || train(&origin, &sent, began + offset, self.steps))

@@ -1,12 +1,15 @@
-//! A whole team at once, against the program itself: streams that are watched, trainers that log, people who plan, pages that open.
+//! Load test for a team against a server process: watched streams, trainers that log, planners and
+//! page readers.
 //!
-//! `cargo bench --workspace --bench load`, with `-- --streams 500 --trainers 50 --planners 20 --seconds 600` for other numbers.
-//! Every trainer sends a line per second, every stream follows one run. Every planner changes a scenario, waits for the answer,
-//! and thinks for two to eight seconds; each fifth scenario is stored and planned by a job. Four readers open pages, lists and a
-//! stored answer, a quarter of a second apart. All of it shares the machine with the server, this program included.
+//! Run `cargo bench --workspace --bench load`. Pass `-- --streams 500 --trainers 50 --planners 20
+//! --seconds 600` to change the numbers. Each trainer sends a line per second. A stream follows one
+//! run. A planner changes a scenario, reads the result, and pauses for 2 to 8 seconds. A fifth of
+//! the scenarios are stored and planned in a job. Four readers open pages, lists and a stored
+//! outcome, at intervals of 250 ms. The benchmark shares the machine with the server.
 //!
-//! It fails where a point is lost, a stream has nothing for five seconds although a point comes every second, or a page is not
-//! answered. Built pages are taken from `target/web`, or the folder `PLANSCOPE_WEB` names.
+//! It fails if a point is lost, if a stream receives no event for 5 s although a point arrives
+//! every second, or if a page request gets no response. Built pages are read from `target/web`, or
+//! from the folder in `PLANSCOPE_WEB`.
 
 mod crowd;
 mod program;
@@ -23,15 +26,14 @@ use crowd::{STEP, Seen, Sent, train, watch};
 use program::Server;
 use users::{Answers, Planner, Reader};
 
-/// A stream with nothing for longer starves.
+/// Maximum gap between events. A stream with a longer gap is starved.
 const STARVED: Duration = Duration::from_secs(5);
-/// Stack of a client's thread; there are hundreds.
+/// Stack size of client threads in bytes. The test starts hundreds.
 const STACK: usize = 256 << 10;
-/// Between two looks at the server's memory.
+/// Interval for sampling the server's memory.
 const LOOK: Duration = Duration::from_secs(2);
-/// Readers of pages.
 const READERS: usize = 4;
-/// What 99 of 100 pages should take at most.
+/// Limit for the 99th percentile page latency, in ms.
 const PAGES_MS: f64 = 250.0;
 
 fn main() -> ExitCode {
@@ -49,7 +51,7 @@ fn main() -> ExitCode {
     if load.measure() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How many of each, and for how long.
+/// Number of clients per kind, and the duration.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     streams: usize,
@@ -58,7 +60,6 @@ struct Load {
     steps: u64,
 }
 
-/// What came of it.
 struct Measured {
     took: Duration,
     stored: u64,
@@ -66,14 +67,15 @@ struct Measured {
     pages: Answers,
     what_ifs: Answers,
     plans: Answers,
-    /// The server's memory at moments since the beginning, in MB.
+    /// Server memory in MB, with the time since the start.
     memory: Vec<(Duration, f64)>,
     peak_mb: f64,
     processor_s: f64,
 }
 
 impl Load {
-    /// Runs it and prints what was measured; whether nothing was lost, starved or refused.
+    /// Runs the load and prints the measurements. Returns false if a point was lost, a stream
+    /// starved or a request failed.
     fn measure(self) -> bool {
         let folder = tempfile::tempdir().expect("a folder");
         let web = std::env::var_os("PLANSCOPE_WEB").map_or_else(built_pages, PathBuf::from);
@@ -81,7 +83,7 @@ impl Load {
         let example = users::stored_example(&server.origin());
         let sent: Vec<Arc<Sent>> =
             (0..self.trainers).map(|_| Arc::new(Sent { run: server.opens_run(), moments: Mutex::default() })).collect();
-        // Nobody sends before all watch.
+        // Trainers start after all watchers are connected.
         let open = Arc::new(Barrier::new(self.streams + 1));
         let streams: Vec<JoinHandle<Seen>> = (0..self.streams)
             .map(|number| {
@@ -139,7 +141,7 @@ impl Load {
         self.tell(&Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s })
     }
 
-    /// Prints what was measured and judges it.
+    /// Prints the measurements and returns whether they meet the limits.
     fn tell(self, measured: &Measured) -> bool {
         let Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s } = measured;
         let (due, expected) = (self.trainers as u64 * self.steps, self.streams as u64 * self.steps);
@@ -184,18 +186,18 @@ impl Load {
     }
 }
 
-/// Most memory in the minute from then on.
+/// Peak memory in MB during the minute after `from`.
 fn most(memory: &[(Duration, f64)], from: Duration) -> f64 {
     let minute = memory.iter().filter(|(at, _)| (from..from + Duration::from_mins(1)).contains(at));
     minute.map(|&(_, mb)| mb).fold(f64::NAN, f64::max)
 }
 
-/// Pages of the last build.
+/// Folder with the built pages.
 fn built_pages() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", "target", "web"].iter().collect()
 }
 
-/// A client on a thread of its own.
+/// Starts a client thread.
 fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     thread::Builder::new().stack_size(STACK).spawn(work).expect("a thread")
 }

@@ -1,4 +1,4 @@
-//! The program as a process of its own, and what the system says of it.
+//! The server as a child process. Measures memory and CPU time.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use api::path;
 use api::run::{CreatedRun, RunDetail};
 
-/// The program on a free port of this machine, until it is dropped.
+/// A server process on a free local port. Dropping it kills the process.
 pub(crate) struct Server {
     /// Address and port.
     pub(crate) address: String,
@@ -17,7 +17,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it on an empty database in the folder, with the pages of another.
+    /// Starts the server with an empty database in `folder` and the pages from `web`.
     pub(crate) fn start(folder: &Path, web: Option<&Path>) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
         let address = address.to_string();
@@ -35,12 +35,11 @@ impl Server {
         server
     }
 
-    /// Where it is.
     pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A new run.
+    /// Creates a run.
     #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn opens_run(&self) -> CreatedRun {
         let request = ureq::post(format!("{}{}", self.origin(), path::RUNS)).header("Content-Type", "application/json");
@@ -48,7 +47,7 @@ impl Server {
         serde_json::from_str(&text).expect("a run")
     }
 
-    /// Points of a run.
+    /// Number of points in a run.
     #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn points(&self, run: &str) -> u64 {
         let answer = ureq::get(format!("{}{}", self.origin(), path::run(run))).call();
@@ -56,17 +55,17 @@ impl Server {
         serde_json::from_str::<RunDetail>(&text).expect("a run").summary.points
     }
 
-    /// Memory that it has now.
+    /// Current resident memory in MB.
     pub(crate) fn memory_mb(&self) -> f64 {
         self.status_mb("VmRSS:")
     }
 
-    /// Most memory that it had.
+    /// Peak resident memory in MB.
     pub(crate) fn peak_mb(&self) -> f64 {
         self.status_mb("VmHWM:")
     }
 
-    /// A line of the process's status, in MB; not a number where the system does not keep it.
+    /// Value from the process status in MB. NaN if the system does not report it.
     fn status_mb(&self, name: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
@@ -74,7 +73,7 @@ impl Server {
         kib.map_or(f64::NAN, |kib| kib * 1024.0 / 1e6)
     }
 
-    /// Processor time so far, in s: fields 14 and 15 of its statistics, in hundredths of a second.
+    /// CPU time in seconds: fields 14 and 15 in the process statistics, in units of 10 ms.
     #[allow(dead_code, reason = "not every benchmark counts runs and processor time")]
     pub(crate) fn processor_s(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.running.id())).unwrap_or_default();
@@ -85,7 +84,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may already have exited.
         drop(self.running.kill());
         drop(self.running.wait());
     }

@@ -1,4 +1,4 @@
-//! People who plan and people who look, and how long they wait.
+//! Simulated planners and readers, with their latencies.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::http::Response;
 
-/// What is changed: a language model on long documents, and a model that sees.
+/// Base scenarios: a language model with long documents, and a vision-language model.
 const QUESTIONS: [&str; 2] = [
     include_str!("../../examples/llama-2-7b-long-documents.json"),
     include_str!("../../examples/vlm-s-image-heavy.json"),
 ];
-/// Planners of both, as people ask for them while they change things: fractions of a second each.
+/// Planners for both scenarios. Each finishes within a fraction of a second, as in interactive use.
 const PLANNERS: [&str; 3] = ["1f1b", "interleaved", "wait_free_cyclic"];
-/// Of so many scenarios one is stored and planned by a job.
+/// Every fifth scenario is stored and planned in a job.
 const KEPT: u64 = 5;
-/// Shortest and longest thought between two changes.
+/// Minimum and maximum pause between two changes, in seconds.
 const THOUGHT_S: (f64, f64) = (2.0, 8.0);
-/// Between two looks at a job.
+/// Interval for polling a job.
 const POLL: Duration = Duration::from_millis(200);
-/// Between two pages of a reader.
+/// Interval between two pages of a reader.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// How long answers took, by what was asked.
+/// Latencies by request kind.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     ms: BTreeMap<&'static str, Vec<f64>>,
@@ -37,12 +37,12 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// An answer came.
+    /// Records a response.
     pub(crate) fn took(&mut self, kind: &'static str, time: Duration) {
         self.ms.entry(kind).or_default().push(time.as_secs_f64() * 1e3);
     }
 
-    /// Those of another client too.
+    /// Merges the latencies from another client.
     pub(crate) fn add(&mut self, other: Self) {
         self.failed += other.failed;
         for (kind, ms) in other.ms {
@@ -50,34 +50,34 @@ impl Answers {
         }
     }
 
-    /// How many were answered by an error, or not at all.
+    /// Number of requests with an error response or no response.
     pub(crate) const fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// The time within which a share of all answers came, in ms.
+    /// Quantile over all latencies, in ms.
     pub(crate) fn ms(&self, share: f64) -> f64 {
         within(self.ms.values().flatten().copied().collect(), share)
     }
 
-    /// Their number, and how they are spread.
+    /// Formats the response count and the latency percentiles.
     pub(crate) fn spread(&self) -> String {
         let count: usize = self.ms.values().map(Vec::len).sum();
         let [half, most, all] = [0.5, 0.99, 1.0].map(|share| self.ms(share));
         format!("{count}, median {half:.1} ms, 99 % {most:.1} ms, most {all:.1} ms")
     }
 
-    /// A line for every kind.
+    /// Formats a line per request kind.
     pub(crate) fn by_kind(&self) -> String {
         self.ms.iter().fold(String::new(), |mut text, (kind, ms)| {
             let [half, most] = [0.5, 0.99].map(|share| within(ms.clone(), share));
-            // Writing to a string cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "    {kind}: {}, median {half:.1} ms, 99 % {most:.1} ms", ms.len());
             text
         })
     }
 
-    /// Asks and notes how long it takes until the last byte; an error is counted.
+    /// Sends a request and records the latency of the complete response. Also records errors.
     fn ask(&mut self, kind: &'static str, asked: impl FnOnce() -> Reply) -> Option<Vec<u8>> {
         let began = Instant::now();
         let body = answered(asked());
@@ -97,12 +97,12 @@ fn within(mut ms: Vec<f64>, share: f64) -> f64 {
 
 type Reply = Result<Response<ureq::Body>, ureq::Error>;
 
-/// The bytes of an answer that is none of an error.
+/// Returns the body unless the response is an error.
 fn answered(reply: Reply) -> Option<Vec<u8>> {
     reply.ok()?.body_mut().with_config().limit(64 << 20).read_to_vec().ok()
 }
 
-/// Someone who changes a scenario and waits for the answer.
+/// A simulated user who changes a scenario and reads the result.
 #[derive(Debug)]
 pub(crate) struct Planner {
     agent: Agent,
@@ -111,16 +111,17 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// One of many; no two ask the same.
+    /// Planners with different numbers send different scenarios.
     pub(crate) fn new(origin: &str, number: u64) -> Self {
         Self { agent: Agent::new_with_defaults(), origin: origin.to_owned(), number }
     }
 
-    /// Works until it is over: how long what-ifs took, and jobs.
+    /// Returns the what-if and job latencies when the flag is set.
     pub(crate) fn work(&self, over: &AtomicBool) -> (Answers, Answers) {
         let (mut what_ifs, mut plans) = (Answers::default(), Answers::default());
         for round in 0.. {
-            // Steps of the golden ratio: no two people think alike, and every run of this is the same.
+            // Golden ratio steps spread the pauses evenly and make all runs of the benchmark
+            // identical.
             let share = ((self.number * 100 + round) as f64 * 0.618_034).fract();
             let thought = THOUGHT_S.0 + (THOUGHT_S.1 - THOUGHT_S.0) * share;
             let until = Instant::now() + Duration::from_secs_f64(thought);
@@ -146,7 +147,7 @@ impl Planner {
         (what_ifs, plans)
     }
 
-    /// A scenario that nobody has asked for.
+    /// Creates a scenario that no other planner or round has sent.
     fn question(&self, round: u64) -> String {
         let mut scenario: Value = serde_json::from_str(QUESTIONS[(self.number % 2) as usize]).expect("an example");
         scenario["planners"] = json!(PLANNERS);
@@ -156,7 +157,8 @@ impl Planner {
     }
 }
 
-/// Stores a scenario, plans it and fetches outcome and first timeline; its identifier.
+/// Stores and plans a scenario, then fetches its outcome and first timeline. Returns the scenario
+/// identifier.
 fn plan(agent: &Agent, origin: &str, scenario: &str) -> Option<String> {
     let url = |path: &str| format!("{origin}{path}");
     let json = |body: Vec<u8>| serde_json::from_slice::<Value>(&body).ok();
@@ -175,12 +177,12 @@ fn plan(agent: &Agent, origin: &str, scenario: &str) -> Option<String> {
     Some(id)
 }
 
-/// The identifier of a scenario that is stored and planned.
+/// Stores and plans an example scenario. Returns the identifier.
 pub(crate) fn stored_example(origin: &str) -> String {
     plan(&Agent::new_with_defaults(), origin, QUESTIONS[1]).expect("an example that can be planned")
 }
 
-/// Someone who opens one page after the other.
+/// A simulated user who opens pages in sequence.
 #[derive(Debug)]
 pub(crate) struct Reader {
     agent: Agent,
@@ -190,7 +192,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the pages that were built, all lists, a stored answer and a run, beginning with another page than others.
+    /// Reads all built pages, all lists, a stored outcome and a run. `number` selects the start
+    /// page.
     pub(crate) fn new(origin: &str, web: &Path, scenario: &str, run: &str, number: usize) -> Self {
         let mut pages: Vec<(&'static str, String)> = [
             ("gallery", path::GALLERY.to_owned()),
@@ -211,7 +214,7 @@ impl Reader {
         match std::fs::read_to_string(web.join("index.html")) {
             Ok(page) => {
                 pages.push(("page", "/".to_owned()));
-                // What the page names between quotes.
+                // Asset paths are quoted in the page source.
                 let assets = page.split('"').filter(|text| text.starts_with("/assets/"));
                 pages.extend(assets.map(|path| ("asset", path.to_owned())));
             }
@@ -221,7 +224,7 @@ impl Reader {
         Self { agent: Agent::new_with_defaults(), origin: origin.to_owned(), pages, start }
     }
 
-    /// Reads until it is over.
+    /// Reads pages in a loop. Returns when the flag is set.
     pub(crate) fn read(&self, over: &AtomicBool) -> Answers {
         let mut answers = Answers::default();
         for (kind, page) in self.pages.iter().cycle().skip(self.start) {

@@ -1,4 +1,4 @@
-//! Who may ask: host names, the pages that requests come from, tokens and sessions, and what browsers may do with answers.
+//! Access control for HTTP requests: host names, origins, tokens, sessions and security headers.
 
 mod ended;
 mod guard;
@@ -33,27 +33,28 @@ use known::Known;
 use names::Names;
 use wrong_tokens::{WrongTokenLimits, WrongTokens};
 
-/// Longest name of a token, in characters.
+/// Maximum length in characters.
 const LONGEST_NAME: usize = 60;
-/// Longest token that is looked up.
+/// Maximum length in bytes. Longer tokens are rejected.
 const LONGEST_TOKEN: usize = 1024;
 
-/// Who may ask.
+/// Access control state: allowed host names, server token, cached actors and invalid-token
+/// counters.
 #[derive(Debug)]
 pub struct Access {
     store: Store,
     clock: Arc<dyn Clock>,
     names: Names,
-    /// Hash of the server's token, where one is needed.
+    /// SHA-256 hash of the server token. `None` if the server requires no token.
     token: Option<[u8; 32]>,
     wrong: WrongTokens,
     known: Known,
-    /// Changes when a token or a session ends.
+    /// Notifies subscribers when a token or session becomes invalid.
     ended: watch::Sender<()>,
 }
 
 impl Access {
-    /// Access under these names, with this token.
+    /// Creates the access control from host names and an optional server token.
     pub fn new(hosts: &[String], token: Option<&str>, store: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
@@ -66,13 +67,12 @@ impl Access {
         }
     }
 
-    /// Whether a token is needed.
     pub(crate) fn needs_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Who may send this request, or why it is refused. Nobody where it needs no token, or carries that of a run, at which the
-    /// handler looks.
+    /// Returns the actor, or an error if the request is rejected. Returns `None` outside the API
+    /// and if the request may carry a run token; the handler validates run tokens.
     async fn admit(&self, request: &Parts, route: Option<&str>) -> Result<Option<Admitted>, ApiError> {
         let host = self.names.host(request)?;
         origin::check(request, host)?;
@@ -104,8 +104,8 @@ impl Access {
         }
     }
 
-    /// Of an address that sends many wrong tokens only the token of the run itself is looked at, so that one misconfigured job does
-    /// not keep its neighbours out.
+    /// Admits a request from an address with too many pending responses to invalid tokens. Only the
+    /// run token is accepted, so a misconfigured job does not block its neighbors.
     async fn admit_run_token(&self, run: Option<&str>, headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
         if let (Some(run), Some(token)) = (run, bearer(headers))
             && self.store.reader().run_admits(run, &Token::hash_of(token)).await?
@@ -116,7 +116,7 @@ impl Access {
         Err(ApiError::WrongTokens)
     }
 
-    /// Counts a wrong token and waits; the record of changes tells of it.
+    /// Counts an invalid token, writes it to the audit log and delays the response.
     async fn note_wrong(&self, sender: IpAddr) {
         if self.wrong.is_to_be_recorded(sender) {
             self.record(NOBODY, &Change::of_session("failed-login", network(sender).to_string())).await;
@@ -124,16 +124,18 @@ impl Access {
         self.wrong.note(sender).await;
     }
 
-    /// Whether a request carries a token or a session that may write logs; never where no token is needed.
+    /// Returns true if the request carries a token or session with permission to write logs. Always
+    /// false if the server requires no token.
     pub(crate) async fn may_write_logs(&self, headers: &HeaderMap) -> Result<bool, ApiError> {
         let Some(own) = self.token else { return Ok(false) };
         let actor = self.actor(&own, headers).await?;
         Ok(actor.is_some_and(|admitted| admitted.actor.role >= Role::Editor))
     }
 
-    /// Who holds the token or the session that a request carries.
+    /// Returns the actor for the token or session in a request.
     async fn actor(&self, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Admitted>, ApiError> {
-        // A wrong token is wrong beside a good session too: nobody guesses tokens under the cover of one.
+        // An invalid token is rejected even with a valid session. Otherwise an attacker could guess
+        // tokens with the session as a cover.
         if let Some(token) = bearer(headers) {
             return self.holder(own, token).await;
         }
@@ -146,7 +148,8 @@ impl Access {
         Ok(None)
     }
 
-    /// Who holds a token. Hashes are compared, so that the time it takes says nothing about tokens.
+    /// Returns the actor for a token. Compares hashes, so the response time reveals nothing about
+    /// tokens.
     async fn holder(&self, own: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
         if token.len() > LONGEST_TOKEN {
             return Ok(None);
@@ -187,7 +190,7 @@ impl Access {
         Ok(Some(Admitted { actor, credential: Some(credential) }))
     }
 
-    /// Remembers an actor, and that the token was used.
+    /// Caches an actor and records the token use.
     fn found(&self, hash: [u8; 32], actor: &Actor) {
         self.known.put(hash, actor, self.clock.elapsed());
         let (writer, name, now) = (self.store.writer().clone(), actor.name.clone(), self.clock.now());
@@ -200,7 +203,7 @@ impl Access {
         }
     }
 
-    /// Opens a session for whoever has a token, and answers its cookies.
+    /// Opens a session for a valid token and returns the session cookies.
     pub(crate) async fn login(&self, token: &str, request: &Parts) -> Result<Vec<String>, ApiError> {
         let Some(own) = self.token else { return Err(ApiError::Unauthorised) };
         origin::check_login(request)?;
@@ -228,13 +231,13 @@ impl Access {
         self.store.writer().open_session(&session, now).await?;
         self.record(&holder.actor.name, &Change::of_session("login", sender_network(&request.extensions).to_string()))
             .await;
-        // An older session may have ended for it.
+        // The new session may have evicted an older session.
         self.forget();
         let host = self.names.host(request)?;
         Ok(session::begun(value, session::is_behind_tls(&self.names, request, host)))
     }
 
-    /// Ends the sessions that a request carries, and answers the cookies that end them in the browser.
+    /// Ends the sessions in a request and returns cookies that delete them in the browser.
     pub(crate) async fn logout(&self, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
         for value in session::values(headers) {
             self.store.writer().end_session(&session::hash(value)).await?;
@@ -246,14 +249,15 @@ impl Access {
         Ok(session::ended())
     }
 
-    /// A token or a session ended: it is good for nobody from now on.
+    /// Clears the actor cache and notifies open requests that a token or session has become
+    /// invalid.
     pub(crate) fn forget(&self) {
         self.known.clear();
         self.ended.send_replace(());
     }
 }
 
-/// Lets an actor do what its role allows.
+/// Returns an error if the actor's role does not permit the request.
 fn admit_actor(actor: &Actor, request: &Parts, route: Option<&str>) -> Result<(), ApiError> {
     let refused = |needed| ApiError::NotAllowed { actor: actor.name.clone(), role: actor.role, needed };
     let path = request.uri.path();
@@ -261,7 +265,7 @@ fn admit_actor(actor: &Actor, request: &Parts, route: Option<&str>) -> Result<()
     if actor.role < Role::Admin && (below(api::path::TOKENS) || below(api::path::AUDIT)) {
         return Err(refused(Role::Admin));
     }
-    // What no route knows changes nothing.
+    // Requests outside all routes have no effect.
     if actor.role < Role::Editor
         && let Some(change) = route.and_then(|route| Change::of(&request.method, &request.uri, route))
         && !change.is_own()
@@ -271,7 +275,8 @@ fn admit_actor(actor: &Actor, request: &Parts, route: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Who may send a request, and by what; by nothing that can end where it is the server's token, or none is needed.
+/// An admitted actor with its credential. The credential is `None` if the server token is used or
+/// the server requires no token, because access is then permanent.
 #[derive(Debug)]
 struct Admitted {
     actor: Actor,
@@ -284,34 +289,35 @@ impl From<Actor> for Admitted {
     }
 }
 
-/// The token that a request bears.
+/// Returns the bearer token in the request headers.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
 }
 
-/// What the database keeps of a token.
+/// Returns the SHA-256 hash that the database stores for a token.
 pub(crate) fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// What a name of a token is.
+/// Rule for token names, used in error messages.
 pub(crate) const TOKEN_NAME_RULE: &str = "1 to 60 letters (A to Z), digits and any of - _ .";
 
-/// Whether a token may have that name: one that stands in an address and in the audit as it is, and looks like no other one. Names
-/// differ in more than the case of letters, as the database sees to.
+/// Returns true if a token may have this name. Such a name can be used in URLs and in the audit log
+/// unescaped, and has no visual lookalike. The database also ensures that names differ in more than
+/// letter case.
 pub(crate) fn is_token_name(name: &str) -> bool {
     let is_good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_good) && !name.chars().all(|letter| letter == '.')
 }
 
-/// Whether a path holds what the token guards.
+/// Returns true if the path requires a token.
 fn is_of_api(path: &str) -> bool {
     path.starts_with("/api/") || path == api::path::METRICS
 }
 
-/// The run that a request may write with that run's own token in place of the server's: its log, that it ended, and its traces. Those
-/// handlers look at tokens themselves.
+/// Returns the run ID if the request may use the run token instead of the server token: log upload,
+/// end of run, and trace upload. The handlers validate these tokens.
 fn run_of_trainers<'p>(method: &Method, uri: &'p Uri) -> Option<&'p str> {
     let path = uri.path();
     if method == Method::POST && path == api::path::TRACES {

@@ -6,10 +6,10 @@ use api::access::Role;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-/// Name of whoever holds the token of a run.
+/// Name of the actor with a run token.
 const RUN_TOKEN: &str = "(run token)";
 
-/// Who asks. Names with brackets are nobody's.
+/// Sender of a request. Names in parentheses are reserved for built-in actors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Actor {
     /// Name of the token.
@@ -34,7 +34,7 @@ impl Actor {
         Self { name: RUN_TOKEN.to_owned(), role: Role::Reader }
     }
 
-    /// Whether nobody else is known than the holder of a run's token.
+    /// Returns true for the built-in actor with a run token.
     pub(crate) fn is_run_token(&self) -> bool {
         self.name == RUN_TOKEN
     }
@@ -43,7 +43,7 @@ impl Actor {
 impl<S: Sync> FromRequestParts<S> for Actor {
     type Rejection = Infallible;
 
-    /// The one whom the guard found.
+    /// Returns the actor from the guard. The default is the run-token actor.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::of_run_token))
     }

@@ -1,4 +1,4 @@
-//! What every handler can reach.
+//! Shared state for all handlers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::sweeps::Sweeps;
 use crate::traces::Traces;
 use crate::web::Web;
 
-/// What every handler can reach.
+/// Shared state for all handlers.
 #[derive(Debug)]
 pub struct App {
     /// The database.
@@ -26,29 +26,29 @@ pub struct App {
     pub jobs: Jobs,
     /// Logs of running jobs.
     pub live: Live,
-    /// Memory of the bodies of requests.
+    /// Memory budget for request bodies.
     pub bodies: Arc<Bodies>,
-    /// Whole files on their way.
+    /// File imports in progress.
     pub imports: Imports,
     /// Replays of the example log.
     pub replays: Replays,
-    /// First looks at large timelines.
+    /// Cached overviews of large timelines.
     pub overviews: Overviews,
     /// Studies of plans.
     pub studies: Studies,
-    /// Sweeps at work.
+    /// Running sweeps.
     pub sweeps: Sweeps,
-    /// Where traces are read.
+    /// Trace reader.
     pub traces: Traces,
-    /// What time it is.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
-    /// Who may ask.
+    /// Authentication and roles.
     pub access: Arc<Access>,
     /// The built pages.
     pub web: Web,
-    /// What is counted for operators.
+    /// Operator metrics.
     pub metrics: Metrics,
 }
 
-/// The state of the router.
+/// Axum state extractor for [`App`].
 pub type Shared = axum::extract::State<Arc<App>>;

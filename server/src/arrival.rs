@@ -1,4 +1,4 @@
-//! Bodies of requests: how slowly they may come, and how much memory they take together.
+//! Rate limits and the memory budget for request bodies.
 
 mod budget;
 mod pace;
@@ -21,16 +21,15 @@ use pace::Arriving;
 pub use budget::{Bodies, BodyLimits, Room};
 pub use pace::Pace;
 
-/// What a body holds, as far as limits depend on it.
+/// Kind of request body. Selects the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
-    /// A log, which comes as slowly as a job runs and has limits of its own.
+    /// A log. It is as slow as the training job and has separate limits.
     Log,
-    /// A trace, which is written to a file as it comes.
+    /// A trace, written to a file as it is received.
     Trace,
-    /// Another whole file.
+    /// Any other uploaded file.
     Import,
-    /// A document.
     Document,
 }
 
@@ -56,7 +55,8 @@ impl BodyKind {
     }
 }
 
-/// Ends bodies that come too slowly or find no room. The answer is then the problem, whatever the handler made of the broken body.
+/// Aborts bodies that are too slow or exceed the memory budget. The response is then the problem
+/// document, regardless of the handler's response to the aborted body.
 pub(crate) async fn in_time(State(bodies): State<Arc<Bodies>>, request: Request, next: Next) -> Response {
     let kind = BodyKind::of(request.method(), request.uri().path());
     if kind == BodyKind::Log || request.body().is_end_stream() {
@@ -74,7 +74,7 @@ pub(crate) async fn in_time(State(bodies): State<Arc<Bodies>>, request: Request,
     }
 }
 
-/// The rest of the body is not waited for.
+/// Builds the refusal. The remaining body is not read.
 fn refused(refusal: LimitError) -> Response {
     let mut response = ApiError::from(refusal).into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,4 +1,4 @@
-//! `planscope backup`, `planscope restore` and `planscope verify`: a database as a whole.
+//! `planscope backup`, `planscope restore` and `planscope verify`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{BackupArguments, RestoreArguments, VerifyArguments};
 use crate::store::{self, Replace};
 
-/// Copies the database of a server, running or not, into a new file.
+/// Copies a server's database into a new file. The server may be running.
 pub fn backup(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
     say_removed(&arguments.file);
     let bytes = block_on(store::backup(&arguments.database, &arguments.file))?
@@ -18,7 +18,7 @@ pub fn backup(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts a backup in the place of a database that no server uses.
+/// Restores a backup to a database path that no server uses.
 pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
     let replace = if arguments.replace { Replace::KeepingOld } else { Replace::Never };
     let now = SystemClock::start().now();
@@ -32,7 +32,7 @@ pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks through a database, which a server may be using; fails where anything is wrong.
+/// Checks a database, which a server may be using. Fails on any defect.
 pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.database;
     let verdict = block_on(store::verify(path))?.with_context(|| format!("{} cannot be read", path.display()))?;
@@ -62,7 +62,7 @@ pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Removes what killed programs left where a copy is to be, and says so.
+/// Removes temporary files that killed processes left at the destination, and reports this.
 fn say_removed(beside: &Path) {
     for path in store::remove_left(beside) {
         println!("{} was left by a program that ended while it made a copy, and is removed", path.display());

@@ -1,4 +1,5 @@
-//! `planscope calibrate`: measured operators and collectives in, a cluster with fitted curves out.
+//! `planscope calibrate`: reads measured operators and collectives, and writes a cluster with
+//! fitted curves.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::calibration::start::{self, Start};
 use crate::calibration::told;
 use crate::config::CalibrateArguments;
 
-/// Fits a cluster to profiles; the cluster goes to a file or to standard output, what was done to standard error.
+/// Fits a cluster to profiles. Writes the cluster to a file or to standard output, and the report
+/// to standard error.
 pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
     let start = Start::new(arguments.device.as_deref(), arguments.from.as_deref())?;
     let measured = Measured::read(&arguments.profiles, arguments.ranks);

@@ -1,4 +1,4 @@
-//! `planscope cancel-work`: ends what a server would take up when it starts.
+//! `planscope cancel-work`: cancels the work that a server would resume at startup.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::CancelWorkArguments;
 use crate::store::{Store, StoreError, Tenancy};
 
-/// Cancels all planning jobs and sweeps that wait in a database that no server uses.
+/// Cancels all waiting planning jobs and sweeps in a database that no server uses.
 ///
 /// # Errors
-/// There is no database, a server uses it, or it cannot be written.
+/// Fails if the database does not exist, is in use by a server, or cannot be written.
 pub fn run(arguments: &CancelWorkArguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (jobs, sweeps) = runtime.block_on(cancel(&arguments.database))?;

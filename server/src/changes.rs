@@ -1,10 +1,11 @@
-//! What a request changes, by its route: what the record of changes says of it, and what readers may not do.
+//! Changes that requests cause, derived from the route. The audit log and the permission check use
+//! them.
 
 use axum::http::header::LOCATION;
 use axum::http::{Method, Uri};
 use axum::response::Response;
 
-/// Requests that are no changes although their method says so: they answer a question, and nothing is held for later.
+/// Requests with a writing method that compute a response and store no data.
 const QUESTIONS: [(Method, &str); 5] = [
     (Method::POST, "/api/v1/job-configs"),
     (Method::POST, "/api/v1/what-if"),
@@ -13,45 +14,46 @@ const QUESTIONS: [(Method, &str); 5] = [
     (Method::POST, "/api/v1/datasets/footers"),
 ];
 
-/// Name of nobody who is known, in the record of changes.
+/// Name in the audit log for an unknown actor.
 pub(crate) const NOBODY: &str = "(nobody)";
-/// Whoever changes a database by a command, in the record of changes.
+/// Name in the audit log for changes on the command line.
 pub(crate) const COMMAND_LINE: &str = "(command line)";
 
-/// What a request made, where no address says so.
+/// Identifier of the created object if the response has no `Location` header.
 #[derive(Debug, Clone)]
 pub(crate) struct Made(pub(crate) String);
 
-/// A change.
+/// A change by a request or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Method of the request.
+    /// HTTP method.
     pub(crate) method: String,
-    /// What is done: the last word of the route, or what the method does with things.
+    /// Action: the last literal segment of the route, or a verb derived from the method.
     pub(crate) action: String,
-    /// Kind of the thing.
+    /// Kind of object, for example `run`.
     pub(crate) kind: String,
-    /// Identifier of the thing, where the address has it.
+    /// Identifier of the object, if the path contains it.
     pub(crate) object: String,
 }
 
 impl Change {
-    /// What happens to a session.
+    /// Creates a change to a session.
     pub(crate) fn of_session(action: &str, object: String) -> Self {
         Self { method: "POST".to_owned(), action: action.to_owned(), kind: "session".to_owned(), object }
     }
 
-    /// What a command does to a database.
+    /// Creates a change by a command.
     pub(crate) fn of_command(action: &str, kind: &str, object: String) -> Self {
         Self { method: "POST".to_owned(), action: action.to_owned(), kind: kind.to_owned(), object }
     }
 
-    /// Whether everybody may do it: end a session of one's own.
+    /// Returns true if any role may make this change. This is the case for ending a session.
     pub(super) fn is_own(&self) -> bool {
         self.kind == "session" && self.action == "delete"
     }
 
-    /// What a request changes; nothing where it only asks. `route` is the path as the router knows it.
+    /// Returns the change that a request makes, or `None` for read-only requests. `route` is the
+    /// path pattern in the router.
     pub(crate) fn of(method: &Method, uri: &Uri, route: &str) -> Option<Self> {
         let is_question = QUESTIONS.iter().any(|(asks, path)| asks == method && *path == route);
         if is_question || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
@@ -77,11 +79,13 @@ impl Change {
         })
     }
 
-    /// The change with the identifier of what was made, where it succeeded and is to be recorded.
+    /// Returns the change with the identifier of the created object, or `None` if the request
+    /// failed or is not recorded.
     ///
-    /// Bytes of a log are not recorded: their sender has the run's own token, and they come several times a second.
+    /// Log uploads are not recorded: the sender has the run token, and uploads arrive several times
+    /// per second.
     pub(crate) fn made(mut self, response: &Response) -> Option<Self> {
-        // A file that is held for a preview is not stored yet.
+        // A file for a preview is in memory only.
         let is_preview = self.kind == "dataset" && response.status().as_u16() == 202;
         if !response.status().is_success() || is_preview || (self.kind == "run" && self.action == "log") {
             return None;
@@ -131,10 +135,10 @@ mod tests {
         }
     }
 
-    /// Every operation of the API that is no reading and no question leaves a record, with what it is about.
+    /// Each operation in the API that is not read-only leaves a record with kind and action.
     #[test]
     fn every_operation_that_changes_something_is_recorded() {
-        // Bytes of logs come several times a second; what is merged is held for an hour and not stored.
+        // Log uploads arrive several times per second. A merged preview exists in memory only.
         const UNRECORDED: [(&str, &str); 3] = [
             ("PUT", "/api/v1/runs/{run}/log"),
             ("PATCH", "/api/v1/runs/{run}/log"),
@@ -151,7 +155,7 @@ mod tests {
                     questions += 1;
                     continue;
                 };
-                // As the operation answers where it succeeds.
+                // Status code for success in the OpenAPI document.
                 let status = operation.responses.responses.keys().find(|status| status.starts_with('2')).unwrap();
                 let response = axum::http::Response::builder().status(status.parse::<u16>().unwrap());
                 let made = change.made(&response.body(axum::body::Body::empty()).unwrap());

@@ -1,4 +1,4 @@
-//! Clients, so that each has a quota of drafts of its own: browsers by an anonymous cookie, programs by their address.
+//! Client identification for draft quotas: browsers by an anonymous cookie, programs by address.
 
 mod networks;
 
@@ -20,24 +20,24 @@ use tower::Service;
 
 use crate::token::Token;
 
-/// Name of the cookie. It holds a random number and nothing about the person.
+/// Cookie name. The value is a random number without personal data.
 const COOKIE_NAME: &str = "planscope_client";
-/// Lifetime of the cookie, in s: 400 days, the longest that browsers accept.
+/// Cookie lifetime in seconds: 400 days, the maximum that browsers accept.
 const LIFETIME_S: u32 = 400 * 24 * 3600;
-/// Longest cookie that is taken.
+/// Maximum accepted cookie length in bytes.
 const MAX_COOKIE: usize = 64;
 
-/// A client, as a hash of its cookie or address.
+/// A client, identified by the hash of its cookie or address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Client(String);
 
 impl Client {
-    /// The client of a cookie's value.
+    /// Creates a client from a cookie value.
     pub fn of_cookie(value: &str) -> Self {
         Self::hashed("cookie", value)
     }
 
-    /// A program at an address.
+    /// Creates a client from an address.
     pub(crate) fn of_address(address: Option<IpAddr>) -> Self {
         Self::hashed("address", &address.map_or_else(String::new, |address| address.to_string()))
     }
@@ -47,7 +47,7 @@ impl Client {
         Self(data_encoding::HEXLOWER.encode(&digest[..16]))
     }
 
-    /// The hash, 32 hexadecimal digits.
+    /// The hash as 32 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -62,7 +62,7 @@ impl<S: Sync> FromRequestParts<S> for Client {
     }
 }
 
-/// The value of the client's cookie.
+/// Returns the value of the client cookie.
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -70,7 +70,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     (!value.is_empty() && value.len() <= MAX_COOKIE).then_some(value)
 }
 
-/// The cookie for a browser that opens a page without one.
+/// Creates a cookie for a browser that opens a page without one.
 pub(crate) fn new_cookie(request: &Request) -> Option<String> {
     let headers = request.headers();
     let is_page = headers
@@ -82,23 +82,22 @@ pub(crate) fn new_cookie(request: &Request) -> Option<String> {
     })
 }
 
-/// Who sends a request: the other end of the connection, or the client of a trusted proxy.
+/// The sender of a request: the connected peer, or the client of a trusted proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Its address.
     pub(crate) address: IpAddr,
-    /// Whether a trusted proxy passed the request on. Only then its X-Forwarded headers hold.
+    /// True if a trusted proxy forwarded the request. The server trusts X-Forwarded headers only in
+    /// this case.
     pub(crate) by_proxy: bool,
 }
 
-/// The router for one connection. Its requests carry the [`Peer`].
+/// The router for a connection. Adds the [`Peer`] to each request.
 #[derive(Debug, Clone)]
 pub(crate) struct FromPeer {
-    /// Answers the requests.
     pub(crate) router: Router,
-    /// Address at the other end of the connection.
+    /// Remote address of the connection.
     pub(crate) connected: IpAddr,
-    /// Proxies that say for whom they ask.
+    /// Trusted proxies.
     pub(crate) proxies: Arc<Networks>,
 }
 

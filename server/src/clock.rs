@@ -1,26 +1,26 @@
-//! Where the server learns what time it is.
+//! Source of the current time.
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A clock, passed in so that tests can hold it.
+/// A clock. Tests replace it.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The time of day.
+    /// Current wall-clock time.
     fn now(&self) -> Timestamp;
-    /// Time since some fixed moment, never running backwards; for measuring.
+    /// Monotonic time since a fixed instant, for measurements.
     fn elapsed(&self) -> Duration;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug)]
 pub struct SystemClock {
     started: std::time::Instant,
 }
 
 impl SystemClock {
-    /// The machine's clock, measuring from now on.
+    /// Starts the monotonic time at zero.
     pub fn start() -> Self {
         Self { started: std::time::Instant::now() }
     }
@@ -36,9 +36,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// RFC 3339 in UTC of a time as the database keeps it.
+/// Formats a database timestamp in milliseconds as RFC 3339 in UTC.
 pub(crate) fn rfc3339(millis: i64) -> String {
-    // Only times that a clock gave are stored; the ends of the range stand for anything damaged.
+    // Stored times are always in range. A damaged value maps to the nearest limit.
     let end = if millis < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_millisecond(millis).unwrap_or(end).to_string()
 }

@@ -1,4 +1,4 @@
-//! Flags and environment: the only place that reads them.
+//! Command-line flags and environment variables. No other module reads them.
 
 pub(crate) mod help;
 mod lengths;
@@ -28,148 +28,158 @@ use crate::workers::Threads;
 #[derive(Debug, Parser)]
 #[command(name = "planscope", version)]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the dashboard and its API.
     Serve(ServeArguments),
     /// Plan a scenario and write the outcome to standard output, as JSON.
     Plan(PlanArguments),
-    /// Estimate time, memory and utilisation of every configuration of a table.
+    /// Estimate time, memory and utilisation for all configurations in a table.
     Estimate(EstimateArguments),
-    /// Fit a device's curves to measured operators and collectives and write the cluster, as JSON.
+    /// Fit the curves of a device to measured operators and collectives and write the cluster, as
+    /// JSON.
     Calibrate(CalibrateArguments),
-    /// Make pipeline schedules by themselves, with no model, and compare them; or check a table of one.
+    /// Generate and compare pipeline schedules without a model, or check a schedule table.
     Schedule(ScheduleArguments),
-    /// Answer a raw problem of one of the inner solvers, JSON in and out.
+    /// Solve a raw problem with an inner solver, JSON in and out.
     Solve(SolveArguments),
-    /// Plan every point of a sweep, or one share of them, and write a line for each.
+    /// Plan all points or one shard of a sweep, and write a line per point.
     Sweep(SweepArguments),
-    /// Read the lengths of the samples of a dataset of any size, and write or upload their histogram.
+    /// Read the sample lengths of a dataset of any size, and write or upload the histogram.
     Lengths(LengthsArguments),
-    /// Gather the lines that shares of sweeps have written, and say which are missing.
+    /// Merge the output lines of sweep shards, and list missing points.
     Import(ImportArguments),
     /// Copy the database of a server, running or not, into a new file.
     Backup(BackupArguments),
-    /// Put a backup in the place of a database that no server uses.
+    /// Restore a backup to a database path that no server uses.
     Restore(RestoreArguments),
-    /// Cancel all planning jobs and sweeps that wait in a database that no server uses.
+    /// Cancel all waiting planning jobs and sweeps in a database that no server uses.
     CancelWork(CancelWorkArguments),
-    /// Look through a database, which a server may be using; exits with 1 where anything is wrong.
+    /// Check a database, which a server may be using; exits with 1 on any defect.
     Verify(VerifyArguments),
-    /// Make, list and revoke tokens with a name and a role.
+    /// Create, list and revoke tokens with a name and a role.
     Token(TokenArguments),
-    /// Ask the server on this machine whether it is well.
+    /// Check the health of the server on this machine.
     Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
     Openapi,
 }
 
-/// How to serve.
+/// Arguments of `planscope serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArguments {
-    /// Address to listen at.
+    /// Address and port to listen on.
     #[arg(long, env = "PLANSCOPE_ADDRESS", default_value = "127.0.0.1:8080")]
     pub address: SocketAddr,
-    /// Database file; made where there is none.
+    /// Database file; created if missing.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
     pub database: PathBuf,
-    /// Folder of the built pages; default: those inside the program, or target/web where it has none.
+    /// Folder with the built pages. Default: the pages embedded in the program, or target/web if
+    /// none are embedded.
     #[arg(long, env = "PLANSCOPE_WEB")]
     pub web: Option<PathBuf>,
-    /// Token that every request must carry.
+    /// Token required in every request.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// File of the token.
+    /// File that contains the token.
     #[command(flatten)]
     pub token_file: TokenFile,
-    /// Listen at an address that others reach, although no token is set.
+    /// Allow a public listen address without a token.
     #[arg(long, env = "PLANSCOPE_ALLOW_PUBLIC_WITHOUT_TOKEN")]
     pub allow_public_without_token: bool,
-    /// Name under which browsers reach this server, beside localhost; may be given several times.
+    /// Host name under which browsers reach this server, in addition to localhost; repeatable.
     #[arg(long = "host", env = "PLANSCOPE_HOSTS", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Scenarios planned at once; default: one per core.
+    /// Number of scenarios planned in parallel. Default: number of cores.
     #[arg(long, env = "PLANSCOPE_WORKERS")]
     pub workers: Option<usize>,
-    /// Threads of one search within a plan or a study; default: one per core. Plans are the same on any number.
+    /// Worker threads per search within a plan or a study. Default: number of cores. Plans do not
+    /// depend on the thread count.
     #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
     pub search_threads: Option<usize>,
-    /// Longest time that a study may compute, in seconds; what it has by then is answered.
+    /// Time limit for a study, in seconds. The result then covers the work completed so far.
     #[arg(long, env = "PLANSCOPE_STUDY_SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub study_seconds: u64,
-    /// Longest time that one planning may take, in seconds: a job or a point of a sweep.
+    /// Time limit for planning a job or a sweep point, in seconds.
     #[arg(long, env = "PLANSCOPE_PLAN_SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub plan_seconds: u64,
-    /// Longest time that an answer may take that a page waits for (what-if), in seconds.
+    /// Time limit for what-if requests from a page, in seconds.
     #[arg(long, env = "PLANSCOPE_WHAT_IF_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub what_if_seconds: u64,
-    /// Memory of all plans and studies that are computed at the same time, by estimate. What alone takes more is refused.
+    /// Memory limit for all concurrent plans and studies, by estimate. A plan or study with a
+    /// higher estimate is refused.
     #[arg(long, env = "PLANSCOPE_PLAN_MEMORY", default_value = "1GiB", value_parser = plan_memory)]
     pub plan_memory: u64,
-    /// Take up no jobs and no sweeps and plan nothing; what is stored is answered, and work that waits can be cancelled.
+    /// Do not resume jobs or sweeps and do not plan. Stored results remain available, and waiting
+    /// work can be cancelled.
     #[arg(long, env = "PLANSCOPE_WITHOUT_WORK")]
     pub without_work: bool,
-    /// Planning jobs that may wait.
+    /// Maximum number of waiting planning jobs.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
-    /// Days that a deleted run, trace, profile, scenario, dataset or sweep can be brought back; then it is gone for good, with all that it holds.
+    /// Days during which a deleted run, trace, profile, scenario, dataset or sweep can be restored;
+    /// then it is removed permanently with all content.
     #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub retention_days: u32,
-    /// The same for traces, which are large; default: as for all the rest.
+    /// The same for traces, because they are large. Default: the value of --retention-days.
     #[arg(long, env = "PLANSCOPE_TRACE_RETENTION_DAYS", value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub trace_retention_days: Option<u32>,
-    /// Most that the database may hold, for example 20GiB; new content beyond it is refused. Default: what the disk has.
+    /// Maximum database size, for example 20GiB; new content beyond it is refused. Default: the
+    /// free disk space.
     #[arg(long, env = "PLANSCOPE_QUOTA", value_parser = bytes)]
     pub quota: Option<u64>,
-    /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.
+    /// Timeout for a log upload without data, in seconds; received data is stored.
     #[arg(long, env = "PLANSCOPE_LOG_IDLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub log_idle_seconds: u64,
-    /// Largest trace that is taken, in MiB, packed or not; unpacked it may have four times as much, and 4 GiB at least.
+    /// Maximum trace size in MiB, compressed or not. The decompressed size may be four times as
+    /// large, and at least 4 GiB.
     #[arg(long, env = "PLANSCOPE_TRACE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub trace_mib: u64,
-    /// Connections that one address may have open at once, or requests under way behind a trusted proxy. Loopback addresses have no
-    /// such limit, nor have connections of the proxies themselves.
+    /// Maximum open connections per address, or concurrent requests per address behind a trusted
+    /// proxy. Loopback addresses and direct connections from proxies are not limited.
     #[arg(long, env = "PLANSCOPE_CONNECTIONS_PER_ADDRESS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub connections_per_address: u32,
-    /// Address or network of a proxy whose X-Forwarded headers are believed, for example 172.16.0.0/12; may be given several times.
+    /// Address or network of a proxy with trusted X-Forwarded headers, for example 172.16.0.0/12;
+    /// repeatable.
     #[arg(long = "trusted-proxy", env = "PLANSCOPE_TRUSTED_PROXIES", value_delimiter = ',')]
     pub trusted_proxies: Vec<String>,
-    /// Most memory that bodies of requests may take together, for example 1GiB; further ones are answered 503.
+    /// Memory limit for all request bodies in total, for example 1GiB; beyond it, requests fail
+    /// with 503.
     #[arg(long, env = "PLANSCOPE_BODIES", default_value = "512MiB", value_parser = bytes)]
     pub bodies: u64,
 }
 
-/// Shortest token that is taken: what is shorter can be guessed.
+/// Minimum token length in characters. Shorter tokens can be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Why the server does not start.
+/// Configuration errors that prevent startup.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Anyone could reach it.
+    /// The listen address is public and no token is set.
     #[error(
         "{0} can be reached from other machines: set PLANSCOPE_TOKEN, or pass --allow-public-without-token if \
          everyone who reaches it may read and change everything"
     )]
     Public(SocketAddr),
-    /// The token can be guessed.
+    /// The token is too short.
     #[error("the token is shorter than {SHORTEST_TOKEN} characters; take one from `openssl rand -hex 16`")]
     ShortToken,
-    /// The token cannot stand in an address.
+    /// The token contains characters that are not valid in a URL.
     #[error("the token holds characters other than letters, digits, - and _")]
     OddToken,
-    /// A trusted proxy is not named by its address.
+    /// A trusted proxy is not an address or network.
     #[error("--trusted-proxy: {0}")]
     Proxy(#[from] NotANetwork),
 }
 
 impl ServeArguments {
-    /// Refuses to open a server to everyone by accident.
+    /// Returns an error if the configuration exposes the server publicly by accident.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.trusted_proxies()?;
         match self.token() {
@@ -184,12 +194,14 @@ impl ServeArguments {
         }
     }
 
-    /// The token; an empty one is none, as container files leave variables empty.
+    /// Returns the token. An empty string is treated as unset, because container files set unused
+    /// variables to an empty value.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// Limits of traces. Files on their way wait beside the database, where there is room for large things.
+    /// Limits for traces. Uploads are buffered next to the database file, because that disk has
+    /// space for large files.
     pub fn traces(&self) -> TraceLimits {
         let folder = self.database.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut limits = TraceLimits::in_folder(folder.map_or_else(|| PathBuf::from("."), PathBuf::from));
@@ -200,28 +212,28 @@ impl ServeArguments {
         limits
     }
 
-    /// Proxies whose X-Forwarded headers are believed.
+    /// Proxies with trusted X-Forwarded headers.
     pub fn trusted_proxies(&self) -> Result<Networks, NotANetwork> {
         Networks::parse(&self.trusted_proxies)
     }
 
-    /// How much is held of bodies, and how slowly they may come.
+    /// Memory and rate limits for request bodies.
     pub fn body_limits(&self) -> BodyLimits {
         BodyLimits { held_bytes: self.bodies, ..BodyLimits::default() }
     }
 
-    /// Scenarios planned at once.
+    /// Number of scenarios planned in parallel.
     pub fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.workers.unwrap_or_else(cores).max(1)
     }
 
-    /// Threads of one search.
+    /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
 
-    /// Limits of planning.
+    /// Limits for planning.
     pub fn plan_limits(&self) -> Limits {
         Limits {
             workers: self.workers(),
@@ -234,7 +246,7 @@ impl ServeArguments {
         }
     }
 
-    /// How much is taken of logs.
+    /// Limits for logs.
     pub fn live_limits(&self) -> LiveLimits {
         LiveLimits {
             idle: Duration::from_secs(self.log_idle_seconds),
@@ -244,44 +256,44 @@ impl ServeArguments {
     }
 }
 
-/// Whom to ask.
+/// Arguments of `planscope health`.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArguments {
-    /// Address that the server listens at.
+    /// Listen address of the server.
     #[arg(long, env = "PLANSCOPE_ADDRESS", default_value = "127.0.0.1:8080")]
     pub address: SocketAddr,
     /// Token of the server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// File of the token.
+    /// File that contains the token.
     #[command(flatten)]
     pub token_file: TokenFile,
 }
 
-/// What to copy, and where to.
+/// Arguments of `planscope backup`.
 #[derive(Debug, Clone, Args)]
 pub struct BackupArguments {
-    /// File to make; one that is there is not overwritten.
+    /// File to create; an existing file is not overwritten.
     pub file: PathBuf,
     /// Database file.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
     pub database: PathBuf,
 }
 
-/// What to put in place, and whether something may have to go.
+/// Arguments of `planscope restore`.
 #[derive(Debug, Clone, Args)]
 pub struct RestoreArguments {
-    /// File that `planscope backup` made.
+    /// File created by `planscope backup`.
     pub file: PathBuf,
-    /// Database file to make of it.
+    /// Database file to create from the backup.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
     pub database: PathBuf,
-    /// Restore although there is a database, which is kept beside the restored one.
+    /// Replace an existing database. The old file is preserved next to the restored file.
     #[arg(long)]
     pub replace: bool,
 }
 
-/// Whose work to cancel.
+/// Arguments of `planscope cancel-work`.
 #[derive(Debug, Clone, Args)]
 pub struct CancelWorkArguments {
     /// Database file.
@@ -289,7 +301,7 @@ pub struct CancelWorkArguments {
     pub database: PathBuf,
 }
 
-/// What to look through.
+/// Arguments of `planscope verify`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArguments {
     /// Database file, or a backup.
@@ -297,100 +309,106 @@ pub struct VerifyArguments {
     pub database: PathBuf,
 }
 
-/// What to solve.
+/// Arguments of `planscope solve`.
 #[derive(Debug, Clone, Args)]
 pub struct SolveArguments {
-    /// Problem file, or - for standard input; docs/api.md describes the kinds.
+    /// Problem file, or - for standard input; docs/api.md describes the problem kinds.
     pub problem: PathBuf,
-    /// Threads of one search; default: one per core. Answers are the same on any number unless time ends the search.
+    /// Worker threads per search. Default: number of cores. Results do not depend on the thread
+    /// count unless the time limit ends the search.
     #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
     pub search_threads: Option<usize>,
 }
 
 impl SolveArguments {
-    /// Threads of one search.
+    /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
 }
 
-/// What to plan.
+/// Arguments of `planscope plan`.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArguments {
     /// Scenario file, or - for standard input.
     pub scenario: PathBuf,
-    /// File of lengths that the scenario names by its content address; may be given several times.
+    /// Length file that the scenario references by content address; repeatable.
     #[arg(long = "dataset")]
     pub datasets: Vec<PathBuf>,
-    /// Rule by which media of these files become items of the encoder: llava-onevision, internvl, qwen-vl or qwen2-audio.
+    /// Rule that maps media in these files to encoder items: llava-onevision, internvl, qwen-vl or
+    /// qwen2-audio.
     #[arg(long, value_parser = preprocessing)]
     pub preprocessing: Option<Preprocessing>,
-    /// Folder to write the timelines to, as JSON, one file per planner and iteration.
+    /// Output folder for timelines, as JSON, one file per planner and iteration.
     #[arg(long)]
     pub timelines: Option<PathBuf>,
-    /// Threads of one search; default: one per core. The outcome is the same on any number.
+    /// Worker threads per search. Default: number of cores. The outcome does not depend on the
+    /// thread count.
     #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
     pub search_threads: Option<usize>,
 }
 
 impl PlanArguments {
-    /// Threads of one search.
+    /// Worker threads per search.
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
 }
 
-/// Which points of which sweep to plan, and where to write them.
+/// Arguments of `planscope sweep`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = help::SWEEP)]
 pub struct SweepArguments {
     /// Sweep file, or - for standard input.
     #[arg(value_name = "SWEEP.json")]
     pub sweep: PathBuf,
-    /// Share I of N of the points, I from 1: the points I-1, I-1+N, I-1+2N, ...
+    /// Shard I of N of the points, I from 1: the points I-1, I-1+N, I-1+2N, ...
     #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
     pub shard: Shard,
-    /// File to write to; standard output where absent.
+    /// Output file. Default: standard output.
     #[arg(long, value_name = "FILE.jsonl")]
     pub out: Option<PathBuf>,
-    /// Go on behind what the file has already; a last line that was cut is written again.
+    /// Continue after the lines already in the file; an incomplete last line is written again.
     #[arg(long, requires = "out")]
     pub resume: bool,
-    /// File of lengths that the scenario names by its content address; may be given several times.
+    /// Length file that the scenario references by content address; repeatable.
     #[arg(long = "dataset")]
     pub datasets: Vec<PathBuf>,
-    /// Rule by which media of these files become items of the encoder: llava-onevision, internvl, qwen-vl or qwen2-audio.
+    /// Rule that maps media in these files to encoder items: llava-onevision, internvl, qwen-vl or
+    /// qwen2-audio.
     #[arg(long, value_parser = preprocessing)]
     pub preprocessing: Option<Preprocessing>,
-    /// Points planned at once; default: one per core. The lines are the same on any number.
+    /// Number of points planned in parallel. Default: number of cores. The lines do not depend on
+    /// the thread count.
     #[arg(long)]
     pub threads: Option<usize>,
 }
 
 impl SweepArguments {
-    /// Points planned at once.
+    /// Number of points planned in parallel.
     pub fn threads(&self) -> Threads {
         self.threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
 }
 
-/// Files of a sweep to gather, and the place of the result.
+/// Arguments of `planscope import`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = help::IMPORT)]
 pub struct ImportArguments {
-    /// Files that `planscope sweep` wrote.
+    /// Files written by `planscope sweep`.
     #[arg(required = true, value_name = "FILE.jsonl")]
     pub files: Vec<PathBuf>,
-    /// Database file to store them in.
+    /// Database file for the result.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
     pub database: PathBuf,
-    /// Running server to send them to in place of a database file, for example http://127.0.0.1:8080.
+    /// Send the result to a running server instead of a database file, for example
+    /// http://127.0.0.1:8080.
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Token of that server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// File of the token.
+    /// File that contains the token.
     #[command(flatten)]
     pub token_file: TokenFile,
 }
@@ -400,7 +418,7 @@ fn preprocessing(text: &str) -> Result<Preprocessing, String> {
         .ok_or_else(|| format!("there are {}", Preprocessing::ALL.map(Preprocessing::id).join(", ")))
 }
 
-/// Bytes with a unit: 500MiB, 20 GB, or plain bytes.
+/// Parses a byte count with an optional unit: 500MiB, 20 GB, or plain bytes.
 fn bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let (number, unit) = text.split_at(text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len()));
@@ -417,47 +435,47 @@ fn bytes(text: &str) -> Result<u64, String> {
         other => return Err(format!("{other:?} is none of B, KB, MB, GB, TB, KiB, MiB, GiB and TiB")),
     };
     let number: u64 = number.trim().parse().map_err(|_| "a whole number is needed, for example 20GiB".to_owned())?;
-    // Less would not hold the tables themselves with a scenario in them.
+    // A smaller quota could not store the tables with a single scenario.
     let bytes = number.checked_mul(factor).ok_or("that is more than any disk has")?;
     if bytes >= 1 << 20 { Ok(bytes) } else { Err("at least 1MiB is needed".to_owned()) }
 }
 
-/// Memory for planning: bytes with a unit, as much at least as most plans take.
+/// Parses the memory limit for planning: a byte count with an optional unit, at least 64 MiB.
 fn plan_memory(text: &str) -> Result<u64, String> {
     bytes(text).and_then(|bytes| if bytes >= 64 << 20 { Ok(bytes) } else { Err("at least 64MiB is needed".to_owned()) })
 }
 
-/// What to estimate.
+/// Arguments of `planscope estimate`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = help::estimate_columns())]
 pub struct EstimateArguments {
-    /// Table of configurations, CSV with a header, or - for standard input.
+    /// Configuration table, CSV with a header, or - for standard input.
     pub configurations: PathBuf,
-    /// File to write the answer to; standard output where absent, or -.
+    /// Output file. Default, or if -: standard output.
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
 
-/// What to fit to what.
+/// Arguments of `planscope calibrate`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = help::CALIBRATE)]
 pub struct CalibrateArguments {
-    /// Files of measured operators and collectives.
+    /// Files with measured operators and collectives.
     #[arg(required = true, value_name = "PROFILE")]
     pub profiles: Vec<PathBuf>,
-    /// Device preset to start from.
+    /// Device preset as the initial cluster.
     #[arg(long, value_name = "PRESET", required_unless_present = "from", conflicts_with = "from")]
     pub device: Option<String>,
-    /// Cluster to start from in place of a preset: a file like the one that this command writes.
+    /// Initial cluster from a file in the output format of this command, instead of a preset.
     #[arg(long, value_name = "CLUSTER.json")]
     pub from: Option<PathBuf>,
-    /// Devices that took part in collectives, for tables that do not say it.
+    /// Number of devices in collectives, for tables that do not specify it.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub ranks: Option<u32>,
-    /// Fit files that were measured on another device than the one to be fitted.
+    /// Accept files measured on a device other than the fitted device.
     #[arg(long)]
     pub confirm_device: bool,
-    /// File to write the cluster to; standard output where absent, or -.
+    /// Output file for the cluster. Default, or if -: standard output.
     #[arg(long, value_name = "CLUSTER.json")]
     pub out: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! Connections that are open at once, and what ends those that ask for nothing or read nothing.
+//! Limits on concurrent connections, and timeouts for idle clients and for clients that do not
+//! read.
 
 mod address_limit;
 mod proxied;
@@ -32,36 +33,38 @@ use proxied::counted;
 use reserve::{RESERVE_TIME, Reserve, health_only};
 use write_timeout::WriteTimeout;
 
-/// Bytes that are buffered of a connection in each direction. The head of a request must fit: its path may have 64 KiB. An answer that
-/// nobody reads holds so much and a piece of its file; hyper's own limit is six times as large.
+/// Buffer size in bytes per connection and direction. A request head must fit, including a path of
+/// up to 64 KiB. An unread response occupies this buffer and a file chunk. The hyper default is six
+/// times as large.
 const BUFFER: usize = 80 << 10;
-/// Time between two warnings about addresses that have all connections they may.
+/// Minimum interval between warnings about addresses at their connection limit.
 const WARNING_PAUSE: Duration = Duration::from_mins(1);
 
-/// How many connections are open at once, and for how long.
+/// Limits on the number and duration of connections.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimits {
-    /// Connections at once. A few more are accepted for health checks alone.
+    /// Concurrent connections. Beyond this limit, a small reserve accepts health checks only.
     pub(crate) places: usize,
-    /// Connections of one address, and requests under way of one address behind a proxy.
+    /// Connections per address, and concurrent requests per address behind a proxy.
     pub(crate) per_address: u32,
-    /// Addresses without that limit.
+    /// Addresses exempt from `per_address`.
     pub(crate) unlimited: Networks,
-    /// Proxies that say for whom they ask.
+    /// Trusted proxies.
     pub(crate) proxies: Networks,
-    /// How long the head of a request may take, from the beginning of the connection or the end of the request before: whoever opens
-    /// connections and says nothing, or a byte a minute, gives them back.
+    /// Timeout for a request head, from the start of the connection or the end of the previous
+    /// request. It closes connections that send nothing or a byte per minute.
     pub(crate) head_time: Duration,
-    /// How long a write may wait for the other end to read.
+    /// Timeout for a write when the peer does not read.
     pub(crate) write_time: Duration,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
-            // All streams and uploads, and many more pages than a team has open.
+            // Enough for all streams and uploads, and for many more pages than a team opens.
             places: 4096,
-            // More than the pages of one person open, and few enough that it takes many machines to take all.
+            // More than the pages of a single person, and few enough that only many machines
+            // together can reach the total limit.
             per_address: 64,
             unlimited: Networks::default().with_loopback(),
             proxies: Networks::default(),
@@ -71,7 +74,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Accepts connections within limits.
+/// Accepts connections within the limits.
 #[derive(Debug)]
 pub(crate) struct Connections {
     listener: TcpListener,
@@ -83,7 +86,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// No connection is open yet.
+    /// Creates a listener without open connections.
     pub(crate) fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
         Self {
             listener,
@@ -95,11 +98,12 @@ impl Connections {
         }
     }
 
-    /// Answers until it is told to stop; then takes no more, ends connections that ask for nothing, and waits for the others.
-    /// Dropped, it cuts all of them.
+    /// Serves requests until `stop` completes. Then accepts no more connections, closes idle
+    /// connections, and completes active requests. Dropping the future closes all connections.
     ///
-    /// Connections are ended whose head does not come in time, or whose answer is not read. Those with a request under way are not:
-    /// events and logs may be silent for hours, and a body that comes too slowly is ended by [`crate::arrival`].
+    /// A connection is closed if the request head is late or the response is not read. Connections
+    /// with an active request are not closed: events and logs can be silent for hours, and
+    /// [`crate::arrival`] aborts slow bodies.
     pub(crate) async fn serve(mut self, router: Router, stop: impl Future<Output = ()>) {
         let ConnectionLimits { per_address, unlimited, .. } = self.limits.clone();
         let routers = Routers { health: health_only(router.clone()), whole: counted(router, per_address, unlimited) };
@@ -111,12 +115,12 @@ impl Connections {
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
-                // Waits for a moment where the system has no room for a further one.
+                // On resource exhaustion, `accept` retries after a delay.
                 (stream, address) = Listener::accept(&mut self.listener) => {
                     let opening = Opening { protocol: &protocol, proxies: &proxies, stopping: &stopping };
                     self.take_in(stream, address, &routers, &opening, &mut open);
                 }
-                // Those that have ended are let go of.
+                // Reap finished connections.
                 Some(_) = open.join_next() => {}
                 () = &mut stop => break,
             }
@@ -126,8 +130,8 @@ impl Connections {
         while open.join_next().await.is_some() {}
     }
 
-    /// Answers a connection in a task: of everything where there is a place, otherwise of health alone. One of an address that has as
-    /// many as it may is closed.
+    /// Serves a connection in a task. Without a free slot, only health requests are served. A
+    /// connection from an address at the limit is closed.
     fn take_in(
         &mut self,
         stream: TcpStream,
@@ -153,14 +157,14 @@ impl Connections {
         } else {
             let attended = opening.attended(stream, address, &routers.health);
             self.reserve.take(open.spawn(async move {
-                // Cut where it takes longer.
+                // Close the connection after the timeout.
                 drop(timeout(RESERVE_TIME, attended).await);
                 drop(slot);
             }));
         }
     }
 
-    /// Tells the operator, who may have a proxy there.
+    /// Warns the operator, because the address may be a proxy.
     fn warn(&mut self, address: IpAddr) {
         if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_PAUSE) {
             self.warned = Some(Instant::now());
@@ -174,15 +178,15 @@ impl Connections {
     }
 }
 
-/// What answers.
+/// Routers for normal and for reserve connections.
 #[derive(Debug)]
 struct Routers {
     whole: Router,
-    /// Health and readiness alone.
+    /// Serves only health and readiness.
     health: Router,
 }
 
-/// What every connection is opened with.
+/// Shared parameters for new connections.
 struct Opening<'a> {
     protocol: &'a http1::Builder,
     proxies: &'a Arc<Networks>,
@@ -190,7 +194,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// A connection that is answered by a router.
+    /// Serves a connection with a router.
     fn attended(
         &self,
         stream: WriteTimeout<TcpStream>,
@@ -203,7 +207,7 @@ impl Opening<'_> {
     }
 }
 
-/// A refusal of a request that does not come as far as the guard, with the headers of every answer.
+/// Builds a refusal for a request that does not reach the guard, with the security headers.
 fn refused(limit: LimitError) -> Response {
     let mut response = ApiError::from(limit).into_response();
     for (name, value) in SECURITY_HEADERS {
@@ -212,15 +216,14 @@ fn refused(limit: LimitError) -> Response {
     response
 }
 
-/// A connection as hyper drives it.
 type Driven = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, TowerToHyperService<FromPeer>>;
 
-/// Answers a connection until it ends; from the moment when the server stops on, no further request of it.
+/// Serves a connection. During shutdown, no further requests on the connection are accepted.
 async fn attend(connection: Driven, mut stopping: watch::Receiver<bool>) {
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // An error means that the server is gone.
+        // An error means that the server was dropped.
         () = async { drop(stopping.wait_for(|stopping| *stopping).await) } => {
             connection.as_mut().graceful_shutdown();
             connection.await

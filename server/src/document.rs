@@ -1,4 +1,4 @@
-//! Documents embedded as they were when the server was built.
+//! JSON documents embedded at build time.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -7,21 +7,21 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Unchanged;
 
-/// A JSON document that stays the same until the server is another one.
+/// A JSON document that is constant for a server build.
 pub(crate) struct Document {
     text: &'static str,
-    /// Weak, because the answer may be compressed on its way.
+    /// A weak tag, because the response may be compressed.
     tag: String,
 }
 
 impl Document {
-    /// That text, which is JSON.
+    /// Creates a document from JSON text.
     pub(crate) fn of(text: &'static str) -> Self {
         let digest = data_encoding::BASE32_NOPAD.encode(&Sha256::digest(text)).to_ascii_lowercase();
         Self { text, tag: format!("W/\"{}\"", &digest[..26]) }
     }
 
-    /// The document, or that it has not changed since the asker had it.
+    /// Returns the document, or 304 if the client already has it.
     pub(crate) fn answer(&self, asked: &HeaderMap) -> Response {
         let headers: [(HeaderName, HeaderValue); 2] = [
             (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -34,13 +34,13 @@ impl Document {
     }
 }
 
-/// Whether the asker has what bears the tag.
+/// True if `If-None-Match` contains the tag.
 fn has(asked: &HeaderMap, tag: &str) -> bool {
     let tags = asked.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
     tags.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
 }
 
-/// A tag without its mark of weakness.
+/// Removes the weak prefix from a tag.
 fn opaque(tag: &str) -> &str {
     tag.trim().trim_start_matches("W/")
 }

@@ -1,4 +1,4 @@
-//! The handlers, one file per group of endpoints.
+//! Request handlers, in a file per endpoint group.
 
 pub(crate) mod accuracy;
 pub(crate) mod audit;
@@ -33,13 +33,13 @@ use axum::http::header::ACCEPT;
 
 use crate::error::ApiError;
 
-/// Whether whoever asks for what has a compact form takes JSON, and not that form.
+/// True if the client accepts JSON but not the compact media type.
 fn wants_json(headers: &HeaderMap, compact: &str) -> bool {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("application/json") && !accept.contains(compact))
 }
 
-/// Computes off the async threads.
+/// Runs a computation on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

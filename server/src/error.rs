@@ -1,6 +1,6 @@
-//! How requests end: the only place that knows HTTP statuses.
+//! Error responses. No other module sets HTTP error statuses.
 //!
-//! Every failure is an RFC 9457 problem document. Faults of ours are logged here, once.
+//! All errors are RFC 9457 problem documents. Internal errors are logged here, exactly once.
 
 mod answered;
 mod kind;
@@ -36,257 +36,257 @@ pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, LoggedOut, P
 pub use limits::LimitError;
 pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded, unsatisfiable};
 
-/// Largest document of any other kind, in MiB.
+/// Maximum size of any other document in MiB.
 pub(crate) const LARGEST_DOCUMENT: usize = 16;
 
-/// Why a request fails.
+/// Error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// Fields of a scenario are wrong.
+    /// Invalid fields in a scenario.
     #[error("{}", summary(.0))]
     InvalidScenario(Vec<FieldError>),
-    /// Fields of a question to the schedule bench, or of a sweep, are wrong.
+    /// Invalid fields in a schedule bench request or in a sweep.
     #[error("{}", summary(.0))]
     InvalidQuestion(Vec<FieldError>),
-    /// A configuration file of a training job is refused.
+    /// Invalid configuration file of a training job.
     #[error("{0}")]
     InvalidJobConfig(#[from] JobConfigError),
-    /// A length file is refused.
+    /// Invalid length file.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
-    /// A preview is not held, or not any more.
+    /// The preview does not exist, has expired or was evicted.
     #[error(
         "there is no preview {0:?}: it was stored or merged already, or it is older than 15 minutes. Choose the file again"
     )]
     NoPreview(String),
-    /// Parts of a file are not in the form of [`api::dataset::RANGES_MEDIA_TYPE`].
+    /// The body is not valid [`api::dataset::RANGES_MEDIA_TYPE`].
     #[error("the parts of the file are malformed: {0}")]
     MalformedRanges(&'static str),
-    /// A tokenizer is not held, or not any more.
+    /// The tokenizer does not exist or has been evicted.
     #[error(
         "there is no tokenizer {0:?}; tokenizers are removed when others are sent: choose the tokenizer.json again"
     )]
     NoTokenizer(String),
-    /// A trace is refused.
+    /// Invalid trace.
     #[error("{0}")]
     InvalidTrace(#[from] TraceError),
-    /// A trace is larger than accepted.
+    /// The trace exceeds the size limit, in MiB.
     #[error(
         "the file is larger than {0} MiB; record fewer steps, pack it with gzip, or start the server with --trace-mib"
     )]
     TraceTooLarge(u64),
-    /// The trace does not name actions of a pipeline schedule.
+    /// The trace contains no pipeline schedule actions.
     #[error("neither this trace nor another of its run names actions of a pipeline schedule, such as PP:0F3")]
     NoActions,
-    /// There are fewer iterations.
+    /// The iteration does not exist.
     #[error("there is no iteration {asked}: the traces show {there}, numbered from 0")]
     NoSuchIteration {
-        /// Asked for.
+        /// Requested index.
         asked: u32,
-        /// Of the traces.
+        /// Number of iterations in the traces.
         there: usize,
     },
-    /// The trace is held against nothing.
+    /// No scenario is attached to the trace.
     #[error("the trace is not compared with a scenario: choose one")]
     NoPlanOfTrace,
-    /// There is no slice.
+    /// No slice exists at the position.
     #[error("there is no slice on row {row} of lane {lane} at {at_ns} ns")]
     NoSlice {
         /// Lane.
         lane: u32,
         /// Row.
         row: u32,
-        /// Time.
+        /// Time in ns.
         at_ns: u64,
     },
-    /// Measurements are refused, or cannot be used.
+    /// Invalid measurements, or measurements that cannot be applied.
     #[error("{0}")]
     InvalidProfile(#[from] ProfileError),
-    /// A run cannot be held against a plan.
+    /// The run cannot be compared with a plan.
     #[error("{0}")]
     Observation(ObservationError),
-    /// The request itself is malformed.
+    /// Malformed request.
     #[error("{0}")]
     Malformed(String),
-    /// The database did not do it.
+    /// Database error.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A prefix stands for several scenarios.
+    /// The prefix matches several scenarios.
     #[error("{prefix} is the beginning of several identifiers: {}", names(candidates))]
     Ambiguous {
         /// The prefix.
         prefix: String,
-        /// What it may stand for.
+        /// Matching scenarios.
         candidates: Vec<ScenarioCandidate>,
     },
-    /// A plan has no such form.
+    /// The plan cannot be exported to the format.
     #[error("{0}")]
     NotExportable(&'static str),
-    /// What people say of a thing is wrong.
+    /// Invalid name, note or tags.
     #[error("{}", summary(.0))]
     InvalidWords(Vec<FieldError>),
-    /// There is no such job (any more).
+    /// The job does not exist or has expired.
     #[error("there is no job {0}; finished jobs are forgotten after a while, the outcome stays with the scenario")]
     NoSuchJob(String),
-    /// There is no such planner.
+    /// Unknown planner.
     #[error("there is no planner {0:?}")]
     NoSuchPlanner(String),
-    /// A planner found no plan, or was not asked.
+    /// The planner has no plan for the scenario.
     #[error("{} has no plan of this scenario", .0.title())]
     NoPlanOf(PlannerKind),
-    /// No planner found one.
+    /// No planner has a plan for the scenario.
     #[error("no planner found a plan of this scenario; its outcome says why")]
     NoPlanAtAll,
-    /// The pipeline has fewer ranks.
+    /// The rank does not exist.
     #[error("there is no rank {rank}: the pipeline has {ranks}, numbered from 0")]
     NoSuchRank {
-        /// Asked for.
+        /// Requested rank.
         rank: u32,
-        /// Of the pipeline.
+        /// Number of pipeline ranks.
         ranks: u32,
     },
-    /// Ranks that share sequences in groups hand nothing on.
+    /// The plan uses context-parallel groups, without a pipeline.
     #[error("the ranks of this plan work in groups and hand nothing to each other: there is no pipeline")]
     NoPipeline,
-    /// No route has that path.
+    /// Unknown path.
     #[error("there is nothing at {0}")]
     NoRoute(String),
-    /// The path exists, not for this method.
+    /// The path does not support the method.
     #[error("this path does not answer {0}")]
     Method(String),
-    /// The body is larger than accepted.
+    /// The body exceeds the size limit, in MiB.
     #[error("the body is larger than {0} MiB")]
     TooLarge(usize),
-    /// The same of a dataset, which can be smaller and say as much.
+    /// The dataset exceeds the size limit, in MiB. The message suggests smaller formats.
     #[error(
         "the file is larger than {0} MiB; only JSON lines, CSV and plain numbers can be larger, and Parquet files on the page. Convert it, \
          or upload a random sample of its rows or a histogram"
     )]
     DatasetTooLarge(usize),
-    /// The same of one that is small.
+    /// The body exceeds the size limit, in KiB.
     #[error("the body is larger than {0} KiB")]
     SmallTooLarge(usize),
-    /// The body did not arrive.
+    /// The body was not received completely.
     #[error("the body did not arrive: {0}")]
     BrokenBody(String),
-    /// Too much is waiting.
+    /// The job queue is full.
     #[error("{0} planning jobs are waiting already; try again in a few seconds")]
     QueueFull(usize),
-    /// Too many studies are under way.
+    /// Too many studies are in progress.
     #[error("{0} studies are under way already; try again in a few seconds")]
     StudiesFull(usize),
-    /// Too many imports.
+    /// Too many imports are in progress.
     #[error("{0}")]
     ImportsFull(#[from] Busy),
     /// The maximum number of replays is running.
     #[error("{0} replays are running already; try again when one has ended")]
     ReplaysFull(usize),
-    /// There is no plan of this engine yet.
+    /// This engine has no plan for the scenario yet.
     #[error("this engine has not planned the scenario yet: plan it first")]
     NotPlanned,
     /// There is nothing to study.
     #[error("{0}")]
     NoStudy(#[from] NoStudy),
-    /// The server plans nothing.
+    /// The server runs without planning.
     #[error(
         "this server was started with --without-work: it answers what is stored and plans nothing; start it without that flag to plan"
     )]
     WithoutWork,
-    /// A computation that somebody waits for takes too long.
+    /// A synchronous computation exceeded the time limit.
     #[error("{0}")]
     TooLong(String),
-    /// The server is going.
+    /// The server is shutting down.
     #[error("the server is stopping")]
     Stopping,
-    /// A token is needed.
+    /// A token is required.
     #[error("a token is needed: open the page with ?token=... once, or send Authorization: Bearer")]
     Unauthorised,
-    /// As many wrong tokens as may wait for their answer came from one address.
+    /// Too many pending requests with invalid tokens from an address.
     #[error("too many wrong tokens come from this address; try again in a few seconds")]
     WrongTokens,
-    /// The role of a token is too small.
+    /// The role of the token is insufficient.
     #[error("{actor} has the role {}: {}", role.id(), needs(*needed))]
     NotAllowed {
         /// Name of the token.
         actor: String,
-        /// Its role.
+        /// Role of the token.
         role: Role,
-        /// The least role that may do it.
+        /// Minimum role required.
         needed: Role,
     },
-    /// There is a token of that name.
+    /// The token name is already in use, or was used before.
     #[error(
         "there is a token {0:?} already, or there was one; take another name, so that the audit names one holder only"
     )]
     TokenExists(String),
-    /// A page of another site sends a request.
+    /// The request has a foreign origin.
     #[error("requests are accepted from this server's own pages only, not from {0}")]
     ForeignOrigin(String),
-    /// The name is not this server's.
+    /// The host name is not served.
     #[error("this server does not answer to the name {0:?}; add it with --host if it should")]
     ForeignHost(String),
-    /// Fields of a run are wrong.
+    /// Invalid fields in a run.
     #[error("{}", summary(.0))]
     InvalidRun(Vec<FieldError>),
-    /// A file is no log.
+    /// The file is not a training log.
     #[error("{0}")]
     InvalidLog(LogError),
-    /// Bytes are not taken into a log.
+    /// The log upload is refused.
     #[error("{0}")]
     Log(LogRefusal),
-    /// A request says that it is too large.
+    /// A log request exceeds the size limit, in MiB.
     #[error(
         "one request carries at most {0} MiB of a log; send it in parts with ?offset=, or as a stream (curl -T - with the file on \
          standard input)"
     )]
     LargeRequest(u64),
-    /// Another request came with the same key.
+    /// The idempotency key was used with a different request.
     #[error("this Idempotency-Key came with another request before; take a new one")]
     KeyReused,
-    /// The token of a run is needed.
+    /// The run token is required.
     #[error("the log of a run is written with its token: send Authorization: Bearer TOKEN")]
     NoRunToken,
-    /// The token is not good for this run, whether or not there is one.
+    /// The token is not valid for the run. The error does not reveal whether the run exists.
     #[error("the token is not good for this run")]
     WrongRunToken,
-    /// Too many logs are being sent.
+    /// Too many log uploads are in progress.
     #[error("{0} logs are being sent already; try again in a few seconds")]
     UploadsFull(usize),
-    /// Too many watch.
+    /// Too many streams are open.
     #[error("{0} streams of events are open already; ask for pages of points in their place")]
     StreamsFull(usize),
-    /// The request meets a limit of the server.
+    /// The request exceeds a server limit.
     #[error("{0}")]
     Limit(#[from] LimitError),
-    /// None of the bytes that are asked for are there.
+    /// The byte range is not satisfiable.
     #[error("the file at {0} has none of the bytes that Range asks for")]
     Range(String),
     /// The pages were not built.
     #[error("the pages are not built")]
     NoPages,
-    /// There is no room for a file on its way.
+    /// No disk space for an upload.
     #[error("the disk of the server is full: there is no room for the file on its way")]
     DiskFull,
-    /// The server answers, and cannot take anything new.
+    /// The server is running, but does not accept new content.
     #[error("{}", summary(.0))]
     NotReady(Vec<FieldError>),
-    /// A fault of ours.
+    /// Internal error.
     #[error("{0}")]
     Fault(String),
 }
 
 impl ApiError {
-    /// A body that did not arrive, where at most `mebibytes` were accepted.
+    /// Converts a body rejection. The size limit is `mebibytes`.
     pub fn body(rejection: &BytesRejection, mebibytes: usize) -> Self {
         Self::too_large_or_broken(rejection, Self::TooLarge(mebibytes))
     }
 
-    /// The file of a dataset that did not arrive.
+    /// Converts a body rejection for a dataset file.
     pub fn dataset(rejection: &BytesRejection, mebibytes: usize) -> Self {
         Self::too_large_or_broken(rejection, Self::DatasetTooLarge(mebibytes))
     }
 
-    /// A small body that did not arrive, where at most `kibibytes` were accepted.
+    /// Converts a rejection for a small body. The size limit is `kibibytes`.
     pub fn small_body(rejection: &BytesRejection, kibibytes: usize) -> Self {
         Self::too_large_or_broken(rejection, Self::SmallTooLarge(kibibytes))
     }
@@ -299,7 +299,7 @@ impl ApiError {
         }
     }
 
-    /// A small document that did not arrive, or is none.
+    /// Converts a rejection for a JSON document.
     pub fn document(rejection: &JsonRejection) -> Self {
         match rejection {
             JsonRejection::BytesRejection(bytes) => Self::body(bytes, LARGEST_DOCUMENT),
@@ -307,7 +307,7 @@ impl ApiError {
         }
     }
 
-    /// The problem document.
+    /// Builds the problem document.
     fn problem(&self) -> Problem {
         let (kind, status, title) = self.kind();
         let errors = match self {
@@ -321,7 +321,7 @@ impl ApiError {
                 .collect(),
             _ => Vec::new(),
         };
-        // What exactly failed inside is for the log, not for whoever asks.
+        // Details of internal errors are only logged, not returned.
         let detail = if status == StatusCode::INTERNAL_SERVER_ERROR {
             "The server failed at this request. Nothing was stored; the server's log says why.".to_owned()
         } else {
@@ -355,7 +355,7 @@ impl ApiError {
     }
 }
 
-/// Identifiers of candidates.
+/// Formats candidate identifiers.
 fn names(candidates: &[ScenarioCandidate]) -> String {
     candidates.iter().map(|candidate| candidate.id.as_str()).collect::<Vec<_>>().join(", ")
 }
@@ -371,7 +371,7 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
         let is_busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
-        // Waiting builds no pages, and makes no plan smaller.
+        // A retry does not help for missing pages or a server without planning.
         if is_busy && !matches!(self, Self::NoPages | Self::WithoutWork) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
         }
@@ -391,7 +391,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Who may do what needs a role.
+/// Explains which roles are permitted.
 fn needs(role: Role) -> &'static str {
     match role {
         Role::Reader | Role::Editor => "it may read and change nothing; ask an admin for a token with the role editor",

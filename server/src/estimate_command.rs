@@ -1,4 +1,4 @@
-//! `planscope estimate`: a table of configurations, answered row by row.
+//! `planscope estimate`: evaluates a table of configurations row by row.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -12,7 +12,8 @@ use planner::estimate::estimate;
 
 use crate::config::EstimateArguments;
 
-/// Estimates every row of a table; the answer goes to a file or to standard output, the summary to standard error.
+/// Estimates all rows of a table. Writes the result to a file or to standard output, and the
+/// summary to standard error.
 pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
     let bytes = read(&arguments.configurations)?;
     let table = configurations::read(&bytes)?;
@@ -30,7 +31,7 @@ pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    // One byte more than is accepted, to tell a table that is too large from one that just fits.
+    // Read one byte beyond the limit to detect a table that is too large.
     let most = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     if path == Path::new("-") {

@@ -1,4 +1,5 @@
-//! Plans in formats that other programs read, beside those of `planner::export`: made for whoever asks, never stored.
+//! Plans in formats for other programs, in addition to `planner::export`. They are generated on
+//! request and never stored.
 
 pub(crate) mod chrome_trace;
 pub(crate) mod megatron;

@@ -1,4 +1,4 @@
-//! What was deleted is forgotten for good when its time has come.
+//! Permanent removal of deleted items after the retention period.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,25 +8,26 @@ use jiff::{SignedDuration, Timestamp};
 use crate::app::App;
 use crate::store::{Store, StoreError};
 
-/// How often it is looked for what is to be forgotten.
+/// Interval for removing expired items.
 const HOUR: Duration = Duration::from_hours(1);
-/// How often it is looked whether the database is full.
+/// Interval for checking the quota.
 const MINUTE: Duration = Duration::from_mins(1);
-/// How long what was deleted can be brought back where the database is full, or something found no room: long enough for a slip of the hand.
+/// Retention period for deleted items if the database is full or content was refused. Long enough
+/// to undo an accidental deletion.
 const SLIP: SignedDuration = SignedDuration::from_mins(10);
 
-/// What was deleted before these moments is forgotten.
+/// Items deleted before these times are removed permanently.
 #[derive(Debug, Clone, Copy)]
 struct Moments {
-    /// Everything but traces.
+    /// All items except traces.
     things: Timestamp,
     traces: Timestamp,
-    /// Anything, where the database is full.
+    /// All items, if the database is full.
     slip: Timestamp,
 }
 
-/// Forgets what was deleted when its time has come, now and every hour; within minutes where the database is full, or something was
-/// refused for want of room and has none still.
+/// Removes expired items at startup and hourly. If the database is full, or content was refused and
+/// still does not fit, removes items within minutes.
 pub(crate) async fn forget_deleted(app: Arc<App>) {
     let mut hourly = tokio::time::interval(HOUR);
     let mut often = tokio::time::interval(MINUTE);
@@ -40,7 +41,7 @@ pub(crate) async fn forget_deleted(app: Arc<App>) {
         }
         match round(&app, is_time).await {
             Ok(()) => (is_time, is_blind) = (false, false),
-            // Said once, and tried again every minute.
+            // Log the first error only, and retry every minute.
             Err(error) if !is_blind => {
                 tracing::error!("whether the database is full cannot be read, so that nothing is forgotten: {error}");
                 is_blind = true;
@@ -50,11 +51,11 @@ pub(crate) async fn forget_deleted(app: Arc<App>) {
     }
 }
 
-/// Forgets what was deleted longer ago than it is kept, if it is time for that, or if the database is full: then everything that
-/// was deleted more than ten minutes ago.
+/// Removes items beyond their retention period if `is_time`, or if the database is full. On a full
+/// database, the retention period is at most ten minutes.
 ///
 /// # Errors
-/// Whether the database is full cannot be read. Then nothing is forgotten.
+/// Fails if the database size cannot be read. In this case nothing is removed.
 pub async fn round(app: &App, is_time: bool) -> Result<(), StoreError> {
     let now = app.clock.now();
     let moments = Moments {
@@ -102,7 +103,7 @@ mod tests {
         Timestamp::from_second(1_767_225_600 + 60 * minute).unwrap()
     }
 
-    /// A database in which a run was deleted at the first moment, with such a quota.
+    /// Creates a database with the given quota and a run that was deleted at minute 0.
     async fn with_a_deleted_run(folder: &std::path::Path, quota: Option<u64>) -> Store {
         let path = folder.join("planscope.db");
         let store = Store::open(&path).await.unwrap();
@@ -122,7 +123,7 @@ mod tests {
         Store::open_within(&path, quota).await.unwrap()
     }
 
-    /// Half an hour later, of thirty days that it is kept.
+    /// Times for half an hour later, with a retention period of thirty days.
     fn moments() -> Moments {
         Moments { things: moment(-43_170), traces: moment(-43_170), slip: moment(20) }
     }
@@ -138,7 +139,8 @@ mod tests {
         }
     }
 
-    /// A pool without a free connection, a lock that somebody holds, a disk that fails: none of them says that it is full.
+    /// A pool without a free connection, a locked database or a disk error do not indicate a full
+    /// database.
     #[tokio::test]
     async fn nothing_is_forgotten_where_it_cannot_be_read_whether_the_database_is_full() {
         let folder = tempfile::tempdir().unwrap();

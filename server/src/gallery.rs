@@ -1,4 +1,4 @@
-//! Ready scenarios, embedded.
+//! Embedded example scenarios.
 
 mod dflop;
 mod dhp;
@@ -10,29 +10,28 @@ mod pipeweaver;
 use api::gallery::{GalleryEntry, GalleryPlace};
 use planner::scenario::FieldError;
 
-/// A ready scenario before it is parsed.
+/// An example scenario before parsing.
 struct Entry {
     slug: &'static str,
-    /// Whose set-up it is, and where that stands there.
+    /// Paper, and the table or figure in the paper.
     group: Option<(&'static str, &'static str)>,
-    /// What it shows and why it is interesting.
     summary: &'static str,
     data: Data,
     file: &'static str,
 }
 
-/// Where lengths come from.
+/// Source of sequence lengths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
-    /// They are given, not drawn.
+    /// Fixed lengths.
     Constant,
-    /// They are drawn from distributions of ours, because no data are public.
+    /// Lengths drawn from Planscope's distributions, because the original data is not public.
     Synthetic,
-    /// They are drawn from a histogram that was measured.
+    /// Lengths drawn from a measured histogram.
     Measured,
 }
 
-/// Scenarios of no paper.
+/// Scenarios that are not from a paper.
 const ENTRIES: [Entry; 5] = [
     Entry {
         slug: "vlm-s-image-heavy",
@@ -78,7 +77,7 @@ const ENTRIES: [Entry; 5] = [
     },
 ];
 
-/// The gallery, in the order in which pages show it.
+/// Returns the gallery in display order.
 pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
     ENTRIES
         .into_iter()
@@ -132,7 +131,7 @@ mod tests {
         assert_eq!(groups.len(), runs);
     }
 
-    /// What is drawn is drawn from distributions of ours: no ready scenario brings a dataset.
+    /// Drawn lengths use Planscope's distributions: no example scenario contains a dataset.
     #[test]
     fn what_varies_is_marked_synthetic() {
         for entry in super::entries().unwrap() {

@@ -1,4 +1,5 @@
-//! What a server looks after while it runs: that its database stays in its place, and that rows of earlier versions get their hashes.
+//! Background tasks of a server: monitors the database file, and adds hashes to rows from earlier
+//! versions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +7,17 @@ use std::time::Duration;
 use crate::app::App;
 use crate::store::FileFault;
 
-/// How often it is looked whether the database is in its place.
+/// Interval for checking the database file.
 const LOOK: Duration = Duration::from_secs(10);
-/// After how many looks a fault is said again: every minute.
+/// Number of checks between repeated log messages, equal to one minute.
 const SAID_AGAIN: u32 = 6;
-/// Between two lots of rows that get their hashes: 16 MiB a second at most.
+/// Pause between two batches of rows, which limits hashing to 16 MiB per second.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How long after a failure the hashes are tried again.
+/// Delay before retrying after an error.
 const LATER: Duration = Duration::from_mins(10);
 
-/// Says in the log that the database is not in its place, as long as it is not. Writing is refused meanwhile by the store itself.
+/// Logs an error while the database file is missing or replaced. The store itself refuses writes
+/// during this time.
 pub(crate) async fn watch(app: Arc<App>) {
     let mut looks = tokio::time::interval(LOOK);
     let mut stopped = std::pin::pin!(app.live.stopped());
@@ -33,7 +35,7 @@ pub(crate) async fn watch(app: Arc<App>) {
     }
 }
 
-/// What is said after a look.
+/// Log message after a check.
 #[derive(Debug)]
 enum Said {
     Nothing,
@@ -41,7 +43,7 @@ enum Said {
     Back,
 }
 
-/// Looks since the database was last in its place.
+/// Number of failed checks since the database file was last in place.
 #[derive(Debug, Default)]
 struct Guard {
     missed: u32,
@@ -61,7 +63,7 @@ impl Guard {
     }
 }
 
-/// Gives rows of earlier versions their hashes, slowly, until all have one.
+/// Adds hashes to rows from earlier versions, at a limited rate, until all rows have a hash.
 pub(crate) async fn fill_hashes(app: Arc<App>) {
     let mut stopped = std::pin::pin!(app.live.stopped());
     let mut rows = 0;

@@ -1,4 +1,4 @@
-//! `planscope health`: asks the server on this machine whether it is well, for container health checks.
+//! `planscope health`: checks the server on this machine, for container health checks.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -9,10 +9,10 @@ use anyhow::{Context, ensure};
 
 use crate::config::HealthArguments;
 
-/// A server that takes longer is not well.
+/// Timeout for a healthy server.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Succeeds where the server answers that it is well.
+/// Succeeds if the server reports that it is healthy.
 pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
     let address = on_this_machine(arguments.address);
     let mut stream =
@@ -31,7 +31,7 @@ pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A server that listens at every address is asked over loopback.
+/// Replaces an unspecified listen address by the loopback address.
 pub(crate) fn on_this_machine(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,4 +1,4 @@
-//! `planscope import`: gathers what shares of sweeps have written.
+//! `planscope import`: merges the output of sweep shards.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,16 +16,16 @@ use crate::remote::Remote;
 use crate::store::{Store, StoreError, Tenancy, TenancyError};
 use crate::sweeps::gathering::{self, Lines};
 
-/// Exit code where points are missing still.
+/// Exit code if points are still missing.
 const MISSING: u8 = 3;
-/// Lines that are stored, or sent, at once.
+/// Number of lines to store or send per batch.
 const BATCH: usize = 1_000;
-/// Most bytes of a line: a heading holds its scenario.
+/// Maximum line length in bytes. A heading contains its scenario.
 const LONGEST_LINE: u64 = 16 << 20;
-/// Most bytes that are sent at once.
+/// Maximum request size in bytes.
 const LARGEST_REQUEST: usize = 8 << 20;
 
-/// Gathers files.
+/// Merges files.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     let mut target = match &arguments.server {
         Some(server) => {
@@ -51,7 +51,8 @@ pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(MISSING))
 }
 
-/// Stores the lines of all files: what is there then, how many rows are new, and into how many shares the points were cut.
+/// Stores the lines from all files. Returns the state of the sweep, the number of new rows, and the
+/// shard count if it is unique.
 fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<Option<(Gathered, u64, Option<u32>)>> {
     let mut first: Option<(Sweep, String)> = None;
     let mut last = None;
@@ -78,7 +79,7 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
             if let Some(line) = &line {
                 bytes += line.len();
                 if let Err(error) = lines.push(line) {
-                    // What stands before the line is good.
+                    // The preceding lines are valid.
                     target.store(&mut lines)?;
                     return Err(error).with_context(|| format!("{}: line {number}", path.display()));
                 }
@@ -94,12 +95,12 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
             }
         }
     }
-    // Shares can be named where all files were cut the same way.
+    // Missing shards can be listed only if all files have the same shard count.
     let of = shares.first().copied().filter(|of| shares.len() == 1 && *of > 1);
     Ok(last.map(|gathered| (gathered, added, of)))
 }
 
-/// The next whole line; one that was cut is left out with a word.
+/// Reads the next complete line. An incomplete line is skipped with a warning.
 fn next_line(reader: &mut impl BufRead, path: &Path, number: usize) -> anyhow::Result<Option<String>> {
     let mut line = Vec::new();
     std::io::Read::take(&mut *reader, LONGEST_LINE).read_until(b'\n', &mut line)?;
@@ -114,13 +115,13 @@ fn next_line(reader: &mut impl BufRead, path: &Path, number: usize) -> anyhow::R
     Ok(Some(text))
 }
 
-/// Where points are stored.
+/// Destination of the points.
 enum Target {
     Database(Box<Database>),
     Server(Remote),
 }
 
-/// A database file of which this program is the only writer.
+/// A database file without other writers.
 struct Database {
     _tenancy: Tenancy,
     runtime: tokio::runtime::Runtime,
@@ -130,7 +131,7 @@ struct Database {
 
 impl Database {
     fn open(path: &Path) -> anyhow::Result<Self> {
-        // Before it is opened, which brings its tables up to date.
+        // Lock the database before opening it, because opening migrates the tables.
         let tenancy = Tenancy::take(path).map_err(|error| match error {
             error @ TenancyError::Taken(_) => anyhow::Error::new(error)
                 .context("nothing was gathered; give --server with the address of a server that has it"),
@@ -144,7 +145,7 @@ impl Database {
 }
 
 impl Target {
-    /// Stores the lines so far and empties them.
+    /// Stores the collected lines and clears them.
     fn store(&mut self, lines: &mut Lines) -> anyhow::Result<Gathered> {
         let gathered = match self {
             Self::Database(database) => {

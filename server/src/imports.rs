@@ -1,7 +1,8 @@
-//! Whole files on their way into the database: they are read in turn.
+//! Import of complete files into the database, with limited concurrency.
 //!
-//! A file of a log, a dataset or a profile is in memory while it comes ([`crate::arrival`] bounds that), and what is read of it, unpacked,
-//! is many times as large. Traces come into files of their own, of which there are few at once ([`crate::traces`]).
+//! Log, dataset and profile files are in memory during upload (bounded by [`crate::arrival`]), and
+//! the parsed data is several times larger. Traces are received into temporary files with separate
+//! limits ([`crate::traces`]).
 
 mod body;
 mod choice;
@@ -22,28 +23,29 @@ pub(crate) use previews::{PREVIEW_LIFETIME, Previews};
 
 use crate::shares::{Busy, Place, Places, Sharer};
 
-/// How much is imported at once.
+/// Limits for concurrent imports.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportLimits {
-    /// Files that are read at once.
+    /// Maximum number of files parsed concurrently.
     pub turns: usize,
-    /// How long a turn is waited for.
+    /// Timeout for acquiring a turn.
     pub patience: Duration,
 }
 
 impl Default for ImportLimits {
-    /// One file is read at a time, as it is with traces.
+    /// One file at a time, as for traces.
     fn default() -> Self {
         Self { turns: 1, patience: Duration::from_secs(30) }
     }
 }
 
-/// Files of any size that are read at once as they come. A sender has all but one.
+/// Number of uploads of unlimited size that are parsed concurrently. A single sender gets at most
+/// all but one.
 const STREAMS: usize = 3;
-/// Bytes of a file that come before it takes one of few places: whoever sends a byte now and then holds none.
+/// Bytes that must arrive before an upload takes a slot. Very slow senders therefore take no slot.
 pub(crate) const BEFORE_PLACE: usize = 1 << 20;
 
-/// Turns for files, and what is held of them before it is stored.
+/// Concurrency limits for imports, and imported data that is not stored yet.
 #[derive(Debug)]
 pub struct Imports {
     turns: Arc<Semaphore>,
@@ -52,17 +54,17 @@ pub struct Imports {
     limits: ImportLimits,
 }
 
-/// A turn to read, until it is dropped.
+/// Permission to parse a file. It is released on drop.
 #[derive(Debug)]
 pub enum Turn {
-    /// For a file that is there.
+    /// For a file that is complete in memory.
     Whole(OwnedSemaphorePermit),
-    /// For a file that is read as it comes.
+    /// For a file that is parsed during upload.
     Stream(Place),
 }
 
 impl Imports {
-    /// Nothing is imported yet.
+    /// Creates the import state with the given limits.
     pub fn new(limits: ImportLimits) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(limits.turns.max(1))),
@@ -72,12 +74,12 @@ impl Imports {
         }
     }
 
-    /// A turn to read a file of any size as it comes. It is waited for a while.
+    /// Acquires a turn to parse a file of any size during upload. Returns [`Busy`] on timeout.
     pub async fn stream(&self, sharer: &Sharer) -> Result<Turn, Busy> {
         Ok(Turn::Stream(self.streams.place(sharer).await?))
     }
 
-    /// A turn to read. It is waited for a while.
+    /// Acquires a turn to parse a file in memory. Returns [`Busy`] on timeout.
     pub async fn turn(&self) -> Result<Turn, Busy> {
         let place = timeout(self.limits.patience, Arc::clone(&self.turns).acquire_owned()).await;
         Ok(Turn::Whole(place.map_err(|_| Busy)?.map_err(|_| Busy)?))

@@ -1,7 +1,8 @@
-//! Planning jobs: off the async threads, bounded, cancellable, never twice for the same scenario.
+//! Planning jobs. They run outside the async threads, with limited concurrency and cancellation. A
+//! scenario is planned by at most one job at a time.
 //!
-//! A job that was answered for stands in the database until it is over, so that the next server takes up what this one leaves,
-//! under the same identifier.
+//! An accepted job is in the database until it finishes. After a restart the server continues
+//! unfinished jobs under the same identifiers.
 
 mod at_once;
 mod progress;
@@ -35,25 +36,25 @@ use crate::workers::Threads;
 use progress::Progress;
 use table::Table;
 
-/// What plans; tests put their own in its place.
+/// Planning function. Tests replace it.
 pub type Engine = Arc<dyn Fn(&ValidScenario, &mut dyn Observer) -> Result<Planning, PlanError> + Send + Sync>;
 
-/// Limits of planning.
+/// Limits for planning.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Jobs that run at once.
+    /// Maximum number of concurrent jobs.
     pub workers: usize,
-    /// Jobs that may wait.
+    /// Maximum number of queued jobs.
     pub queue: usize,
-    /// Threads of one search within a job.
+    /// Number of search threads per job.
     pub search_threads: Threads,
-    /// How long one planning may take from its turn on: a job, or a point of a sweep.
+    /// Time limit for a job or a sweep point, from the start of the turn.
     pub plan_time: Duration,
-    /// The same of an answer that somebody waits for.
+    /// Time limit for a what-if request, from the start of the turn.
     pub what_if_time: Duration,
-    /// Bytes of all computations that run at the same time.
+    /// Memory limit in bytes for all concurrent computations together.
     pub plan_memory: u64,
-    /// Whether anything is planned at all.
+    /// If false, the server rejects all planning.
     pub takes_work: bool,
 }
 
@@ -71,7 +72,7 @@ impl Default for Limits {
     }
 }
 
-/// The queue of planning jobs.
+/// Queue of planning jobs.
 #[derive(Clone)]
 pub struct Jobs {
     engine: Engine,
@@ -80,9 +81,9 @@ pub struct Jobs {
     turns: Turns,
     limits: Limits,
     table: Arc<Mutex<Table>>,
-    /// Who waits for an answer without a job, and for how many.
+    /// Number of pending what-if requests per client.
     asking: Arc<Mutex<HashMap<Claimant, usize>>>,
-    /// The server ends; what is not over is left to the next one.
+    /// True while the server stops. Unfinished jobs continue after the restart.
     stopping: Arc<AtomicBool>,
 }
 
@@ -92,47 +93,48 @@ impl fmt::Debug for Jobs {
     }
 }
 
-/// Servers that may end while they plan a scenario before it is given up.
+/// Number of attempts to plan a scenario. A job that is interrupted this often by the end of the
+/// server process fails permanently.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Why a job was not taken.
+/// Reason why a job was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStarted {
-    /// Too many wait already.
+    /// Too many jobs are queued.
     #[error("{0} planning jobs are waiting already")]
     Full(usize),
-    /// It could not be noted.
+    /// The job could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The server plans nothing.
+    /// The server was started with planning disabled.
     #[error("the server was started without work")]
     WithoutWork,
     /// The server is stopping.
     #[error("the server is stopping")]
     Closing,
-    /// It takes more memory than there is for planning.
+    /// Planning exceeds the memory limit.
     #[error(transparent)]
     TooLarge(FieldError),
 }
 
-/// A job that was asked for.
+/// Result of a request to plan a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Started {
-    /// It is new.
+    /// A new job was created.
     New(Job),
-    /// The scenario is being planned already.
+    /// A job for the scenario already exists.
     Known(Job),
 }
 
 impl Jobs {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(store: Store, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         Self::with_engine(store, clock, limits, Arc::new(engine::plan))
     }
 
-    /// An empty queue in front of another engine.
+    /// Creates an empty queue with the given planning function.
     pub fn with_engine(store: Store, clock: Arc<dyn Clock>, limits: Limits, engine: Engine) -> Self {
-        // Identifiers of another life of the server must not be taken for ours.
+        // The start time makes identifiers unique across restarts of the server.
         let table = Table::new(clock.now().as_millisecond());
         let turns = Turns::new(limits.workers, limits.plan_memory);
         Self {
@@ -147,12 +149,13 @@ impl Jobs {
         }
     }
 
-    /// Turns and memory, for whoever else computes.
+    /// Returns the shared turns and memory.
     pub fn turns(&self) -> Turns {
         self.turns.clone()
     }
 
-    /// Plans a scenario, unless that is being done already. What is answered is planned, even if this server ends.
+    /// Starts planning a scenario, unless a job exists. A returned job is in the database and
+    /// survives a restart.
     pub async fn start(&self, scenario: ValidScenario, claimant: Claimant) -> Result<Started, NotStarted> {
         if let Some(error) = self.memory_error(&scenario) {
             return Err(NotStarted::TooLarge(error));
@@ -165,7 +168,7 @@ impl Jobs {
                 return Err(NotStarted::WithoutWork);
             }
             let mut table = self.table();
-            // Somebody else was faster.
+            // A concurrent request has created a job.
             if table.active(scenario.id().as_str()).is_some() {
                 continue;
             }
@@ -176,7 +179,8 @@ impl Jobs {
         };
         let job = entry.job();
         let jobs = self.clone();
-        // A task of its own: whoever asked may go at any moment, and no job may be left that nobody works at.
+        // Runs in a separate task. If the client disconnects, the job must still either start or
+        // fail.
         let entered = tokio::spawn(async move {
             let now = jobs.clock.now();
             match jobs.store.writer().enter_job(&entry.id(), scenario.id().as_str(), now).await {
@@ -188,7 +192,8 @@ impl Jobs {
                 Err(error) => {
                     let detail = "the job could not be noted; plan again".to_owned();
                     jobs.table().finish(&entry, JobState::Failed { detail });
-                    // Whoever waits for it asks for one of his own, and is told why there is none.
+                    // Concurrent requests for the scenario then create a new job and receive its
+                    // error.
                     entry.note(false);
                     Err(NotStarted::Store(error))
                 }
@@ -198,39 +203,40 @@ impl Jobs {
         Ok(Started::New(job))
     }
 
-    /// Takes up a job that a server before left, under its identifier.
+    /// Continues a job from an earlier server under the same identifier.
     pub fn take_up(&self, left: &LeftJob, scenario: ValidScenario) {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
         entry.note(true);
         tokio::spawn(self.clone().run(scenario, entry, Claimant::server()));
     }
 
-    /// Shows a job that a server before left and that is left to a later one, so that it can be cancelled.
+    /// Adds a job from an earlier server but does not run it. Users can cancel it; a later server
+    /// will run it.
     pub fn show(&self, left: &LeftJob) {
         self.table().put(&left.id, &left.scenario, JobState::Queued).note(true);
     }
 
-    /// Whether anything is planned at all.
+    /// Returns true if the server accepts planning.
     pub fn takes_work(&self) -> bool {
         self.limits.takes_work
     }
 
-    /// The time that one planning has from now on.
+    /// Returns a time limit for one planning that starts now.
     pub(crate) fn time_limit(&self) -> TimeLimit {
         TimeLimit::start(Arc::clone(&self.clock), self.limits.plan_time)
     }
 
-    /// Why planning a scenario takes more memory than there is for planning, if it does.
+    /// Returns an error if planning the scenario exceeds the memory limit.
     pub(crate) fn memory_error(&self, scenario: &ValidScenario) -> Option<FieldError> {
         memory_error(scenario.scenario(), self.limits.search_threads.count(), self.limits.plan_memory)
     }
 
-    /// How long one planning may take.
+    /// Time limit for one planning.
     pub(crate) fn plan_time(&self) -> Duration {
         self.limits.plan_time
     }
 
-    /// Ends a job that a server before left. Why it failed stays in the database.
+    /// Finishes a job from an earlier server. The cause of a failure is stored in the database.
     pub async fn give_up(&self, left: &LeftJob, state: JobState) -> Result<(), StoreError> {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
         self.table().finish(&entry, state.clone());
@@ -240,7 +246,7 @@ impl Jobs {
         }
     }
 
-    /// Shows the jobs that a server before gave up, with their reasons.
+    /// Adds the failed jobs from earlier servers, with the error messages.
     pub async fn show_given_up(&self) -> Result<(), StoreError> {
         for failed in self.store.reader().failed_jobs().await? {
             let mut table = self.table();
@@ -250,57 +256,58 @@ impl Jobs {
         Ok(())
     }
 
-    /// Whether so many servers ended while they planned it that it is better given up.
+    /// Returns true if the job has reached the maximum number of attempts.
     pub fn is_hopeless(left: &LeftJob) -> bool {
         left.attempts >= MOST_ATTEMPTS
     }
 
-    /// How many jobs there are, and how those of this server ended.
+    /// Returns the number of jobs by state, and the number of jobs that ended since the server
+    /// started.
     pub fn census(&self) -> Census {
         self.table().census()
     }
 
-    /// A job of a scenario whose outcome is stored already: done before it began.
+    /// Creates a finished job for a scenario with a stored outcome.
     pub fn done(&self, scenario: &str) -> Job {
         self.table().add(scenario, JobState::Done).job()
     }
 
-    /// The job that plans a scenario at the moment, once the next server would take it up.
+    /// Returns the active job for a scenario. Waits until the job is stored in the database.
     pub async fn active(&self, scenario: &str) -> Option<Job> {
         let entry = self.table().active(scenario).cloned()?;
         entry.is_noted().await.then(|| entry.job())
     }
 
-    /// A job as it stands.
+    /// Returns a job in the current state.
     pub fn job(&self, id: &str) -> Option<Job> {
         self.table().get(id).map(Entry::job)
     }
 
-    /// A job as it changes, the present state first.
+    /// Returns a receiver for state changes of a job. The first value is the current state.
     pub fn watch(&self, id: &str) -> Option<watch::Receiver<Job>> {
         self.table().get(id).map(Entry::watch)
     }
 
-    /// Cancels a job. A waiting one ends at once, a running one within a few milliseconds, a finished one not
-    /// at all.
+    /// Cancels a job. A queued job stops immediately, a running job within a few milliseconds. A
+    /// finished job does not change.
     pub async fn cancel(&self, id: &str) -> Result<Option<Job>, StoreError> {
         let Some(entry) = self.table().get(id).cloned() else { return Ok(None) };
         if !entry.job().state.is_final() {
-            // First of all, so that the next server does not take it up.
+            // Must come first, so that a later server does not continue the job.
             self.store.writer().strike_job(id).await?;
         }
         entry.cancel();
         Ok(Some(entry.job()))
     }
 
-    /// Cancels the job that plans a scenario, if there is one.
+    /// Cancels the active job for a scenario, if it exists.
     pub fn cancel_scenario(&self, scenario: &str) {
         if let Some(entry) = self.table().active(scenario) {
             entry.cancel();
         }
     }
 
-    /// Interrupts everything, for the end of the server. What is not over stays noted for the next one.
+    /// Interrupts all jobs when the server stops. Unfinished jobs remain in the database.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         for entry in self.table().entries() {
@@ -315,7 +322,7 @@ impl Jobs {
             return self.end(&entry, JobState::Cancelled).await;
         }
         if let Err(error) = self.store.writer().begin_job(&entry.id()).await {
-            // Then only one more server may try.
+            // If this fails, the attempt is not counted, so the job gets an extra attempt.
             tracing::warn!(job = entry.id(), "the beginning of a job was not noted: {error}");
         }
         let planned = self.planned(Arc::new(scenario), &entry, &claimant, turn).await;
@@ -338,7 +345,7 @@ impl Jobs {
                 JobState::Failed { detail: error.to_string() }
             }
             Ok(Err(_)) | Err(_) => {
-                // The panic hook has written the place and the message.
+                // The panic hook has already logged location and message.
                 tracing::error!(job = entry.id(), "a planner stopped unexpectedly");
                 JobState::Failed {
                     detail: "a planner stopped unexpectedly; this is a fault of Planscope, please report the scenario"
@@ -349,7 +356,8 @@ impl Jobs {
         self.end(&entry, state).await;
     }
 
-    /// Plans within the memory of a turn, and again with more where the plans turn out to take more.
+    /// Plans a scenario within the memory limit of the turn. If the limit is exceeded, acquires a
+    /// larger turn and plans again.
     async fn planned(
         &self,
         scenario: Arc<ValidScenario>,
@@ -363,7 +371,7 @@ impl Jobs {
             let mut progress = Progress::new(entry.clone(), clock, (limit, bytes), threads);
             let (engine, scenario) = (Arc::clone(&self.engine), Arc::clone(&scenario));
             let planned = tokio::task::spawn_blocking(move || {
-                // The turn ends when the planning has let go of its memory.
+                // The turn is released when the planning has freed the memory.
                 let _turn = turn;
                 let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
                 planned.map(|planned| {
@@ -380,30 +388,31 @@ impl Jobs {
         }
     }
 
-    /// Tells everyone who watches, and strikes the job out; one that the end of the server interrupts stays as it is.
+    /// Sets the final state and deletes the job from the database. A job interrupted by shutdown
+    /// does not change.
     async fn end(&self, entry: &Entry, state: JobState) {
         if state == JobState::Cancelled && self.stopping.load(Ordering::Relaxed) {
             return;
         }
         if let Err(error) = self.store.writer().strike_job(&entry.id()).await {
-            // The next server finds the outcome, or plans again.
+            // If this fails, a later server finds the outcome or plans again.
             tracing::warn!(job = entry.id(), "the end of a job was not noted: {error}");
         }
         self.table().finish(entry, state);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // The table is changed in single steps, so it is whole even after a panic elsewhere.
+        // A panic cannot leave the table inconsistent: each update is a single step.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bytes for another attempt of what took more than it had, where there are any.
+/// Returns the memory in bytes for a further attempt, or `None` if the limit does not permit it.
 pub(crate) fn more_memory(had: u64, needed: u64, most: u64) -> Option<u64> {
     (needed <= most && had < most).then(|| needed.max(had.saturating_mul(2)).min(most))
 }
 
-/// Why planning was ended that takes too much memory.
+/// Returns the error message for planning that exceeds the memory limit.
 pub(crate) fn outgrown(bytes: u64, most: u64) -> String {
     format!(
         "planning takes {} MiB; the limit is {} MiB: ask for fewer iterations or planners, or start the server with a larger \
@@ -413,7 +422,7 @@ pub(crate) fn outgrown(bytes: u64, most: u64) -> String {
     )
 }
 
-/// Why planning was ended that took too long.
+/// Returns the error message for planning that exceeds the time limit.
 pub(crate) fn too_long(limit: Duration) -> String {
     format!(
         "planning takes longer than {} s; ask for fewer iterations or planners, fix more degrees, or start the server with a larger \

@@ -1,13 +1,16 @@
-//! How many values a JSON document has, counted before anything is made of it.
+//! Limits the number of values in a JSON document before parsing it.
 //!
-//! An object of one field is 7 bytes in a document and some hundreds in memory, so a limit of bytes alone does not bound memory.
+//! An object with a single field takes 7 bytes in a document and several hundred in memory, so a
+//! size limit alone does not limit memory.
 
 use planner::scenario::FieldError;
 
-/// Most values of a document: a scenario that lists 100,000 samples in full, and as much again.
+/// Maximum number of values in a document: twice the number required for a scenario with a list of
+/// 100,000 samples.
 pub(crate) const MOST_VALUES: usize = 200_000;
 
-/// Refuses a document of more than [`MOST_VALUES`]. Whether it is JSON at all is for the parser to say.
+/// Returns an error if the document has more than [`MOST_VALUES`] values. The syntax is checked by
+/// the parser.
 pub(crate) fn check(document: &[u8]) -> Result<(), FieldError> {
     let values = count(document);
     if values <= MOST_VALUES {
@@ -19,8 +22,8 @@ pub(crate) fn check(document: &[u8]) -> Result<(), FieldError> {
     ))
 }
 
-/// Counts what begins or divides values outside of texts, up to one more than [`MOST_VALUES`]: at least the number of values, and
-/// at most three times as many.
+/// Number of opening brackets and separators outside of strings, up to [`MOST_VALUES`] + 1. The
+/// result is between one and three times the number of values.
 fn count(document: &[u8]) -> usize {
     let (mut values, mut in_text, mut is_escaped) = (0, false, false);
     for &byte in document {
@@ -66,7 +69,7 @@ mod tests {
         assert_eq!(check(list(MOST_VALUES).as_bytes()), Ok(()));
         let refused = check(list(MOST_VALUES + 1).as_bytes()).unwrap_err();
         assert!(refused.detail.starts_with("more than 200000 values"), "{refused}");
-        // The document that took 100 bytes of memory for each of its own.
+        // This document used 100 bytes of memory per input byte.
         assert!(check("{\"\":0},".repeat(70_000).as_bytes()).is_err());
     }
 }

@@ -1,16 +1,16 @@
-//! Names that users give, made safe to show.
+//! Sanitizes user-supplied names for display.
 
 use planner::scenario::FieldError;
 
-/// Longest label, in characters.
+/// Maximum label length in characters.
 const LONGEST: usize = 120;
-/// Longest note, in characters.
+/// Maximum note length in characters.
 const LONGEST_NOTE: usize = 4000;
-/// Most tags of a thing, and the longest, in characters.
+/// Maximum number of tags per item, and maximum tag length in characters.
 const MOST_TAGS: usize = 32;
 const LONGEST_TAG: usize = 40;
 
-/// A name that somebody gives; one without a letter is an error.
+/// Sanitizes a name. A name without printable characters is an error.
 pub(crate) fn named(raw: &str, errors: &mut Vec<FieldError>) -> Option<String> {
     let name = clean(raw);
     if name.is_none() {
@@ -19,12 +19,12 @@ pub(crate) fn named(raw: &str, errors: &mut Vec<FieldError>) -> Option<String> {
     name
 }
 
-/// A note, cut where it is longer than any note.
+/// Truncates a note to the maximum length.
 pub(crate) fn note(raw: &str) -> String {
     raw.trim().chars().take(LONGEST_NOTE).collect()
 }
 
-/// Tags, sorted, each once; wrong ones are errors.
+/// Sorts and deduplicates tags. Invalid tags are added to `errors`.
 pub(crate) fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     for (index, tag) in asked.iter().enumerate() {
@@ -44,8 +44,8 @@ pub(crate) fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String
     tags
 }
 
-/// The label without path, control characters and characters that turn the direction of text; `None` where
-/// nothing is left.
+/// Removes the path, control characters and bidirectional control characters. Returns `None` if the
+/// result is empty.
 pub(crate) fn clean(raw: &str) -> Option<String> {
     let invisible = |c: char| {
         c.is_control()
@@ -56,7 +56,7 @@ pub(crate) fn clean(raw: &str) -> Option<String> {
     if label.is_empty() { None } else { Some(label.to_owned()) }
 }
 
-/// The label of an uploaded file: the last part of its path.
+/// Label of an uploaded file: the last component of its path.
 pub(crate) fn file(raw: &str) -> Option<String> {
     clean(raw.rsplit(['/', '\\']).next().unwrap_or(raw))
 }

@@ -1,4 +1,5 @@
-//! `planscope lengths`: reads length files of any size on a cluster, and writes or uploads their histogram.
+//! `planscope lengths`: reads length files of any size on a cluster, and writes or uploads their
+//! histogram.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,14 +18,14 @@ use serde_json::json;
 use crate::config::LengthsArguments;
 use crate::remote::Remote;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE: usize = 1 << 20;
-/// Largest file that is read as a whole.
+/// Maximum size in bytes of a file read into memory.
 const MAX_WHOLE: u64 = 4 << 30;
-/// Time between two reports of progress.
+/// Interval between progress reports.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Reads files.
+/// Reads the files and writes or uploads the histogram.
 pub fn run(arguments: &LengthsArguments) -> anyhow::Result<ExitCode> {
     let tokenizer = arguments.tokenizer.as_deref().map(tokenizer).transpose()?;
     let unit = match arguments.unit.as_deref() {
@@ -63,7 +64,7 @@ pub fn run(arguments: &LengthsArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes to standard output. A reader such as `head` that has enough is no error.
+/// Writes to standard output. A closed pipe, for example to `head`, is not an error.
 fn print(document: &str) -> anyhow::Result<()> {
     let mut output = io::stdout().lock();
     match writeln!(output, "{document}").and_then(|()| output.flush()) {
@@ -74,7 +75,7 @@ fn print(document: &str) -> anyhow::Result<()> {
 
 /// Writes a line to standard error, which may be closed.
 fn tell(line: &str) {
-    // Nobody reads it then.
+    // If standard error is closed, there is no reader.
     let _closed = writeln!(io::stderr(), "{line}");
 }
 
@@ -83,7 +84,8 @@ fn tokenizer(path: &Path) -> anyhow::Result<Tokenizer> {
     Tokenizer::read(&bytes).with_context(|| path.display().to_string())
 }
 
-/// The lengths of all files. Rows without images are counted by length, so that their number is not limited.
+/// Imports the lengths from all files. Rows without images are counted per length, so the number of
+/// rows is not limited.
 fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported> {
     let mut shards = Vec::with_capacity(files.len());
     let mut empty = Vec::new();
@@ -98,7 +100,7 @@ fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported
             read => read,
         };
         match imported {
-            // Writers leave shards without rows; a lone file without rows is refused.
+            // Some writers create empty shards. A single empty file is refused.
             Err(Refused::Content(error @ (ImportError::Empty | ImportError::NoNumbers { .. }))) if files.len() > 1 => {
                 tell(&format!("{name} is left out: {error}"));
                 empty.push(name);
@@ -116,14 +118,14 @@ fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported
     Ok(whole)
 }
 
-/// The first of some names.
+/// Formats the first few names.
 fn names(all: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<&str> = all.iter().take(SHOWN).map(String::as_str).collect();
     shown.join(", ") + if all.len() > SHOWN { ", ..." } else { "" }
 }
 
-/// Reason why a file is not read.
+/// Reason for refusing a file.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("cannot be read")]
@@ -145,7 +147,7 @@ fn read(path: &Path, options: &Options<'_>) -> Result<Imported, Refused> {
     if arrow::is(&start) {
         return Ok(arrow::import_from(io::BufReader::with_capacity(PIECE, source), options)?);
     }
-    // Text never begins with these bytes; arrays and indices are read as a whole.
+    // Text files cannot start with these bytes. Arrays and index files are read into memory.
     let is_text =
         start.first().is_none_or(|&byte| byte < 0x80) && !start.contains(&0) && !start.starts_with(b"MMIDIDX");
     if !is_text && !Stream::is_packed(&start) && length <= MAX_WHOLE {
@@ -163,7 +165,7 @@ fn read(path: &Path, options: &Options<'_>) -> Result<Imported, Refused> {
     }
 }
 
-/// Reports to standard error how much of a file has been read.
+/// Reports the reading progress to standard error.
 struct Progress {
     source: File,
     read: u64,
@@ -198,7 +200,7 @@ fn print_report(report: &Report) {
     }
 }
 
-/// The dataset in a format that the server reads.
+/// Serializes the dataset in a format accepted by the server.
 fn document(dataset: &Dataset) -> String {
     match dataset {
         Dataset::Histogram { edges, counts } => {
@@ -220,7 +222,7 @@ fn upload(server: &str, arguments: &LengthsArguments, document: String) -> anyho
     Ok(())
 }
 
-/// A text as part of a query.
+/// Encodes text for a query string.
 fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),

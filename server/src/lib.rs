@@ -1,7 +1,8 @@
-//! The Planscope server: the dashboard's API over one SQLite file, and the commands of the same program.
+//! The Planscope server: the dashboard's API over a single SQLite file, and the commands of the
+//! same program.
 //!
-//! [`router`] shows every route at a glance, [`store`] holds every SQL statement, [`error`] every HTTP status,
-//! [`config`] every flag and environment variable.
+//! [`router`] lists all routes, [`store`] contains all SQL statements, [`error`] all HTTP error
+//! statuses, and [`config`] all flags and environment variables.
 
 pub mod access;
 mod actor;

@@ -1,8 +1,9 @@
-//! Logs of running jobs: bytes are stored as they came, points are read from them, and whoever watches is told.
+//! Live logs of running jobs: stores log bytes, parses points from them and notifies subscribers.
 //!
-//! The bytes are the truth. A [`Reading`] holds the parser behind the last stored byte; it is made again from the stored
-//! bytes whenever it is not at hand, after a restart of the server or because too many runs are read at once, and the
-//! same bytes give the same rows (docs/adr/0031).
+//! The stored bytes are authoritative. A [`Reading`] contains the parser state at the end of the
+//! stored bytes. If it is not in memory (because the server was restarted, or too many runs are
+//! active), it is rebuilt from the stored bytes. The same bytes produce the same rows
+//! (docs/adr/0031).
 
 mod feeds;
 mod follower;
@@ -32,95 +33,95 @@ use feeds::Feeds;
 use reading::{News, Reading};
 use seats::{Streams, Uploads};
 
-/// How long after the end of a run steps are those of its last moments. Steps that come later are of a job that was
-/// started again, and the run is no longer ended.
+/// A step within this time after the run end still belongs to the ended run. Later steps come from
+/// a restarted job and reopen the run.
 const LAST_MOMENTS_MS: i64 = 60_000;
-/// Bytes that are read at once where a log is read anew.
+/// Read size in bytes when a stored log is parsed.
 const REREAD_BYTES: usize = 1 << 20;
 
-/// Why bytes are not taken into a log.
+/// Error when bytes cannot be appended to a log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogRefusal {
-    /// They begin behind the end of what is stored.
+    /// The offset is beyond the end of the stored bytes.
     #[error("bytes before these are missing: {stored} bytes of file {file} are stored; go on from there")]
     Gap {
-        /// The file.
+        /// File number.
         file: u32,
-        /// Its bytes.
+        /// Stored bytes in the file.
         stored: u64,
     },
-    /// They are others than those stored.
+    /// The bytes differ from the stored bytes.
     #[error(
         "the bytes differ from those stored of file {file}: the log was rotated or written anew; send it as ?file={}", file + 1
     )]
     Diverged {
-        /// The file.
+        /// File number.
         file: u32,
-        /// Its bytes.
+        /// Stored bytes in the file.
         stored: u64,
     },
-    /// A later file was opened.
+    /// A later file exists already.
     #[error(
         "file {file} is closed, because a later one was opened; send the log as ?file={latest} or the one behind it"
     )]
     Closed {
-        /// The file.
+        /// File number.
         file: u32,
-        /// Its bytes.
+        /// Stored bytes in the file.
         stored: u64,
-        /// The last one.
+        /// Number of the latest file.
         latest: u32,
     },
-    /// A newer upload of the run has the place.
+    /// A newer upload has replaced this upload.
     #[error(
         "{stored} bytes of file {file} are stored; newer uploads of this log took the place of this one. Send a log over one connection"
     )]
     Replaced {
-        /// The file.
+        /// File number.
         file: u32,
-        /// Its bytes.
+        /// Stored bytes in the file.
         stored: u64,
     },
-    /// The run was imported whole.
+    /// The run was imported from a complete file.
     #[error("the log of this run was imported whole and takes no more bytes")]
     Whole,
-    /// There are as many bytes as a run may have.
+    /// The log has reached the size limit.
     #[error("the log has the {limit} bytes that a run may have; open another run")]
     Full {
-        /// Most bytes.
+        /// Size limit in bytes.
         limit: u64,
     },
-    /// There are as many files as a run may have.
+    /// The log has reached the file limit.
     #[error("the log has the {limit} files that a run may have; open another run")]
     Files {
-        /// Most files.
+        /// Maximum number of files.
         limit: usize,
     },
-    /// The database did not do it.
+    /// The database returned an error.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// The parser stopped.
+    /// The parser panicked.
     #[error("the reading of a log stopped unexpectedly: {0}")]
     Panicked(#[from] tokio::task::JoinError),
 }
 
 impl LogRefusal {
-    /// Whether nothing was stored because there was no room for it.
+    /// Returns true if the database was full.
     fn is_want_of_room(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_want_of_room())
     }
 }
 
-/// The end of what is stored of a log.
+/// End of a stored log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEnd {
-    /// The file spoken of.
+    /// File number.
     pub file: u32,
-    /// Bytes stored of it.
+    /// Stored bytes in the file.
     pub stored: u64,
 }
 
-/// Logs of running jobs.
+/// Live logs of all runs.
 #[derive(Debug)]
 pub struct Live {
     store: Store,
@@ -135,7 +136,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Nothing is read yet.
+    /// Creates the state with empty caches.
     pub fn new(store: Store, clock: Arc<dyn Clock>, limits: LiveLimits) -> Self {
         Self {
             feeds: Feeds::new(limits.readings, limits.reading_idle),
@@ -150,73 +151,75 @@ impl Live {
         }
     }
 
-    /// How much is taken.
+    /// Returns the limits.
     pub fn limits(&self) -> &LiveLimits {
         &self.limits
     }
 
-    /// What tokens of repeated requests are made with.
+    /// Returns the secret that derives tokens from Idempotency-Keys.
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
 
-    /// Ends uploads and streams, for the end of the server.
+    /// Closes uploads and streams when the server stops.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
 
-    /// Resolves when uploads and streams are to end.
+    /// Returns a future that resolves when the server stops.
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
-            // An error means that the server is gone, which ends them too.
+            // An error means that the sender was dropped, which also stops the server.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         }
     }
 
-    /// A place for an upload of a run; `None` where all are taken. A run that has as many as it may gives up its oldest one.
+    /// Reserves an upload slot. Returns `None` if all server slots are in use. If the run has
+    /// reached its limit, the oldest upload is replaced.
     pub fn upload(&self, run: &str) -> Option<UploadSeat> {
         self.uploads.seat(run)
     }
 
-    /// A place for a stream of events of a client: of runs, of a job, or of a sweep.
+    /// Reserves a slot for an event stream of a run, job or sweep.
     ///
     /// # Errors
-    /// All places of the server, or of the client, are taken.
+    /// All slots of the server or of the client are in use.
     pub fn stream(&self, client: &Client) -> Result<StreamSeat, NoStream> {
         self.streams.seat(client)
     }
 
-    /// Streams of events that are open, and logs that are being sent.
+    /// Returns the number of open event streams and open uploads.
     pub fn open(&self) -> (usize, usize) {
         (self.streams.open(), self.uploads.open())
     }
 
-    /// Points that were read from logs since the server started.
+    /// Returns the number of points parsed since the server started.
     pub fn points_taken(&self) -> u64 {
         self.points.load(Ordering::Relaxed)
     }
 
-    /// What happens in a run behind a row.
+    /// Returns a follower that reports events beyond the given row.
     pub fn follow(&self, run: &str, after: u64) -> Follower {
         let reader = self.store.reader().clone();
         Follower::new(reader, Arc::clone(&self.clock), self.feeds.get(run), run, after, self.limits.stream_rows)
     }
 
-    /// Tells those who watch a run to look at it again.
+    /// Notifies followers to reload the run from the database.
     pub fn nudge(&self, run: &str) {
         self.feeds.get(run).tell();
     }
 
-    /// The end of a file of a log, of the latest where none is named.
+    /// Returns the end of a log file. The default is the latest file.
     pub async fn end_of_log(&self, run: &str, file: Option<u32>) -> Result<LogEnd, StoreError> {
         let files = self.store.reader().log_state(run).await?.files;
         let file = file.unwrap_or_else(|| latest(&files));
         Ok(LogEnd { file, stored: files.get(file as usize).copied().unwrap_or_default() })
     }
 
-    /// Takes bytes into a log, in the latest file where none is named. Those that are stored already are compared and
-    /// skipped. Writers of one run wait for each other here, so that each finds what the other left.
+    /// Appends bytes to a log file. The default is the latest file. Bytes that are already stored
+    /// are compared and skipped. Writers of the same run are serialized, so each sees the result of
+    /// the previous writer.
     pub async fn append(&self, run: &str, file: Option<u32>, offset: u64, bytes: &Bytes) -> Result<LogEnd, LogRefusal> {
         let feed = self.feeds.get(run);
         let mut slot = feed.reading().await;
@@ -237,8 +240,9 @@ impl Live {
                 let before = reading.clone();
                 match self.take(run, reading, place, bytes.slice(known..)).await {
                     Ok(reading) => *slot = Some(reading),
-                    // Whoever finds no room comes again and again; the whole log is not read for each of them. Whatever else fails
-                    // leaves no reading, and the next one starts from what is stored.
+                    // If the database is full, the client retries repeatedly, so the old state is
+                    // restored to avoid parsing the full log on each retry. On any other error the
+                    // state is dropped and rebuilt from the stored bytes.
                     Err(refusal) => {
                         *slot = Some(before).filter(|_| refusal.is_want_of_room());
                         return Err(refusal);
@@ -254,7 +258,8 @@ impl Live {
         }
     }
 
-    /// The run ended with this code, for this reason: what waits for its end is read as it is.
+    /// Ends the run with an exit code and an optional message. Incomplete points are stored in
+    /// their present form.
     pub async fn finish(&self, run: &str, exit_code: i32, reason: Option<&str>) -> Result<(), LogRefusal> {
         let feed = self.feeds.get(run);
         let mut slot = feed.reading().await;
@@ -281,7 +286,8 @@ impl Live {
         Ok(())
     }
 
-    /// How many of the bytes are stored already, as they are.
+    /// Returns the number of leading bytes that are already stored. The error describes a gap, a
+    /// difference or a reached limit.
     async fn fresh(&self, run: &str, reading: &Reading, place: LogPlace, bytes: &[u8]) -> Result<usize, LogRefusal> {
         let LogPlace { file, offset } = place;
         let files = &reading.files;
@@ -289,7 +295,8 @@ impl Live {
             return Err(LogRefusal::Whole);
         }
         if file as usize > files.len() {
-            // The place that can be gone on from: the end of the last file, behind which the next one can be opened.
+            // Return the end of the latest file, so the client can continue there or open a new
+            // file.
             let stored = files.last().copied().unwrap_or_default();
             return Err(LogRefusal::Gap { file: latest(files), stored });
         }
@@ -322,7 +329,7 @@ impl Live {
         Ok(overlap)
     }
 
-    /// Reads bytes and stores them with what they gave.
+    /// Parses bytes, then stores bytes and points in one transaction.
     async fn take(
         &self,
         run: &str,
@@ -354,7 +361,7 @@ impl Live {
         Ok(reading)
     }
 
-    /// Reads a log anew from what is stored.
+    /// Parses the stored log from the start.
     async fn read_again(&self, run: &str) -> Result<Reading, LogRefusal> {
         let state = self.store.reader().log_state(run).await?;
         let mut reading = Reading::new(&state, &self.limits);
@@ -380,7 +387,7 @@ impl Live {
             }
         }
         if reading.points != expected {
-            // Only another version of the parser reads other points from the same bytes.
+            // Only a different parser version produces different points from the same bytes.
             tracing::warn!(
                 run,
                 expected,
@@ -431,7 +438,7 @@ mod tests {
     use crate::store::RunRow;
     use crate::token::run_id;
 
-    /// A sender that is refused comes again every few seconds, and a log may have two gigabytes.
+    /// A rejected client retries every few seconds, and a log can have 2 GB.
     #[tokio::test]
     async fn what_was_read_stays_at_hand_where_there_is_no_room() {
         let folder = tempfile::tempdir().unwrap();

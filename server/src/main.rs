@@ -7,17 +7,19 @@ use clap::Parser;
 use server::config::{Cli, Command};
 use tracing_subscriber::EnvFilter;
 
-/// Returns the memory of a plan to the system when the plan is dropped, whichever thread made it (ADR 44).
+/// Returns the memory of a plan to the system when the plan is dropped, regardless of the
+/// allocating thread (ADR 44).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long what still computes when the server has ended may take: its asker is gone, and nothing of it is stored.
+/// Time limit for computations that are still running after the server has stopped. Their clients
+/// are disconnected, and their results are not stored.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
-        // `planscope plan ... | head` has what it asked for.
+        // With `planscope plan ... | head`, the reader may close the pipe early.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("planscope: {error:#}");

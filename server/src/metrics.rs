@@ -1,4 +1,4 @@
-//! What is counted for operators, and written in Prometheus' text format.
+//! Operator metrics in the Prometheus text format.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use prometheus::{
 use crate::jobs::Census;
 use crate::store::Usage;
 
-/// Upper ends of the times of requests, in s: from a list out of the cache to an upload of a gigabyte.
+/// Histogram bucket limits for request times in seconds: from a cached list to an upload of a
+/// gigabyte.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// What is counted as it happens.
+/// Counters and histograms.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -21,24 +22,23 @@ pub struct Metrics {
     seconds: HistogramVec,
 }
 
-/// What is looked up when somebody asks.
+/// Values read when metrics are requested.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standing {
-    /// Planning jobs.
     pub(crate) jobs: Census,
-    /// Open streams of the events of runs, jobs and sweeps.
+    /// Open event streams of runs, jobs and sweeps.
     pub(crate) streams: usize,
-    /// Logs that are being sent.
+    /// Log uploads in progress.
     pub(crate) uploads: usize,
-    /// Memory of bodies of requests, in bytes.
+    /// Memory for request bodies, in bytes.
     pub(crate) body_bytes: u64,
-    /// Points that were read from logs.
+    /// Number of points read from logs.
     pub(crate) points: u64,
-    /// Runs whose steps come.
+    /// Number of live runs.
     pub(crate) live_runs: u64,
-    /// Room that the database takes.
+    /// Disk usage of the database.
     pub(crate) usage: Usage,
-    /// Bytes that it may hold.
+    /// Maximum database size in bytes.
     pub(crate) quota: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Nothing is counted yet.
+    /// Creates metrics with zero counts.
     pub fn new() -> Self {
         let requests = IntCounterVec::new(
             Opts::new(
@@ -71,14 +71,14 @@ impl Metrics {
         Self { registry, requests, seconds }
     }
 
-    /// Counts a request.
+    /// Records a request.
     pub(crate) fn request(&self, route: &str, method: &Method, status: &str, took: Duration) {
         let method = known(method);
         self.requests.with_label_values(&[route, method, status]).inc();
         self.seconds.with_label_values(&[route, method]).observe(took.as_secs_f64());
     }
 
-    /// Everything, as Prometheus reads it.
+    /// Formats all metrics in the Prometheus text format.
     pub(crate) fn text(&self, standing: &Standing) -> Result<String, prometheus::Error> {
         let now = standing.registry()?;
         let mut text = Vec::new();
@@ -130,7 +130,8 @@ impl Standing {
     }
 }
 
-/// Methods by name; whoever makes up his own does not make us remember them.
+/// Returns the name of a standard method. Custom methods share a label, so clients cannot increase
+/// memory use.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -148,7 +149,7 @@ fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Memory of this process as Linux tells it; nothing on other systems.
+/// Resident memory of this process on Linux, in bytes. Returns `None` on other systems.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

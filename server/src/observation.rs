@@ -1,10 +1,12 @@
-//! Comparison of runs with their plans: whether both are the same job, bands, outliers, phases, and calibration.
+//! Compares runs with their plans: job identity, confidence bands, outliers, phases, and
+//! calibration.
 
 mod accuracy;
 mod calibration;
 mod comparison;
 mod job;
 
+pub(crate) use accuracy::ACCURACY_JSON;
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
 pub(crate) use job::compared_jobs;
@@ -18,39 +20,38 @@ use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 
-/// A run with the plan that it is compared with.
+/// A run and the plan to compare it with.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    /// The run.
     pub(crate) run: String,
-    /// Size of its job by parts of the run, as far as the log states it before the first step of the part. One at least.
+    /// Job setup per part of the run, from the log before the part's first step. Contains at least
+    /// one element.
     pub(crate) setups: Vec<JobSetup>,
-    /// Its points, in order.
+    /// Points in row order.
     pub(crate) points: Vec<RunPoint>,
-    /// The scenario.
     pub(crate) scenario: ValidScenario,
-    /// Planner whose plan it is.
+    /// Planner of the plan.
     pub(crate) planner: PlannerKind,
-    /// The plan.
     pub(crate) planned: Planned,
-    /// The batches that the plan was judged on.
+    /// Batches used to evaluate the plan.
     pub(crate) batches: Vec<BatchSummary>,
-    /// Its first iteration, where it is stored.
+    /// First iteration of the plan, if stored.
     pub(crate) timeline: Option<Timeline>,
-    /// What a reader should know of how these came together.
+    /// Notes for the user about the data sources.
     pub(crate) notes: Vec<String>,
-    /// Whether step times are derived from the tokens of the plan's batches; they then say nothing about the tokens of the run's steps.
+    /// True if step times are derived from the tokens in the plan's batches. Such times provide no
+    /// information about the tokens per step of the run.
     pub(crate) has_step_times_of_plan: bool,
 }
 
 impl Held {
-    /// Whose timers the log prints.
+    /// Returns which rank's timers the log prints.
     pub(crate) fn whose(&self) -> Whose {
         let mut phases = self.points.iter().flat_map(|point| &point.phases);
         if phases.all(|phase| phase.one_rank) { Whose::LastRank } else { Whose::Slowest }
     }
 
-    /// Layout and schedule, in a line.
+    /// Formats layout and schedule as a line.
     pub(crate) fn plan(&self) -> String {
         let layout = &self.planned.layout;
         let title = self.planner.title();
@@ -65,8 +66,8 @@ impl Held {
     }
 }
 
-/// Gives points a step time from their tokens per second and the tokens of a step of the scenario, where no point of the log has
-/// one. Returns a note for the reader where it did.
+/// If no point has a step time, computes step times from the tokens per second and the scenario's
+/// mean tokens per step. Returns a note for the user if any were computed.
 pub(crate) fn fill_step_times(points: &mut [RunPoint], step_tokens: &[u64], devices: u32) -> Option<String> {
     if step_tokens.is_empty() || points.iter().any(|point| point.step_s.is_some()) {
         return None;
@@ -91,13 +92,13 @@ pub(crate) fn fill_step_times(points: &mut [RunPoint], step_tokens: &[u64], devi
 /// Errors of a comparison or a calibration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ObservationError {
-    /// The run has no scenario.
+    /// No scenario is attached to the run.
     #[error("no scenario is attached to the run: choose one under \u{201c}Compare with scenario\u{201d}")]
     Unattached,
-    /// No planner of the scenario has a plan, or not that one.
+    /// No planner, or not the requested planner, has a plan for the scenario.
     #[error("the scenario has no plan of {0}")]
     NoPlan(String),
-    /// No step of the run has a time.
+    /// No step in the run has a time.
     #[error("the log states no step time")]
     NoSteps,
     /// Run and plan are different jobs.
@@ -106,13 +107,13 @@ pub enum ObservationError {
     /// The plan has another layout than the run.
     #[error("the plan has another layout than the run: {0}")]
     OtherLayout(String),
-    /// There is no correction.
+    /// The log contains no corrections.
     #[error("the log states nothing that the scenario could be corrected by")]
     NothingToCorrect,
-    /// The plan cannot be made again.
+    /// Replanning failed.
     #[error("{0}")]
     Replan(#[from] ReplanError),
-    /// No factor brings both together.
+    /// No factor reproduces the measured time.
     #[error("no factor on the layers brings the plan to what was measured: {0}")]
     OutOfReach(String),
 }
@@ -155,13 +156,13 @@ impl ObservationError {
         Self::OtherJob(job.differences().map(difference).collect::<Vec<_>>().join("; "))
     }
 
-    /// Whether time was up.
+    /// True if the time limit was reached.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::Replan(ReplanError::Plan(PlanError::Cancelled(_))))
     }
 }
 
-/// Ends planning when a watch is over.
+/// Cancels planning when the cancellation check is true.
 pub(crate) struct Watched<'a> {
     pub(crate) watch: &'a dyn Watch,
     pub(crate) workers: &'a dyn Workers,
@@ -183,7 +184,7 @@ impl Observer for Watched<'_> {
 mod tests {
     use super::*;
 
-    /// 1,000 tokens per second of each of 8 devices, and steps of 16,000 tokens: 2 s.
+    /// 1,000 tokens per second on each of 8 devices, and 16,000 tokens per step: 2 s.
     #[test]
     fn step_times_follow_from_tokens() {
         let batches = [15_000, 17_000];
@@ -193,7 +194,7 @@ mod tests {
         assert!(note.is_some_and(|note| note.contains("16000 tokens")));
         assert_eq!((points[0].step_s, points[0].step_s_origin), (Some(2.0), Some(StepTimeOrigin::TokenRate)));
         assert_eq!(points[1].step_s, None);
-        // A log with step times keeps them.
+        // A log with step times does not change.
         let mut timed = [RunPoint { step_s: Some(3.0), ..point() }, point()];
         assert_eq!(fill_step_times(&mut timed, &batches, 8), None);
         assert_eq!(timed[1].step_s, None);

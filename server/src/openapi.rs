@@ -5,7 +5,7 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{OpenApi, PartialSchema, ToSchema};
 
-/// What stands in front of the paths.
+/// Title and description.
 #[derive(Debug, OpenApi)]
 #[openapi(
     info(
@@ -36,8 +36,8 @@ pub(crate) fn front() -> utoipa::openapi::OpenApi {
     Front::openapi()
 }
 
-/// Adds what holds everywhere: every failure is a problem document, and any request may meet the guard or a
-/// fault of ours.
+/// Adds the common responses: errors are problem documents, and each request can be refused by the
+/// guard or fail with an internal error.
 pub(crate) fn finish(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let mut schemas = Vec::new();
     Problem::schemas(&mut schemas);

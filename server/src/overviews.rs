@@ -1,7 +1,8 @@
-//! First looks at large timelines, made before they are asked for and kept for the next who asks.
+//! A cache of overviews for large timelines, computed in advance.
 //!
-//! A page asks for the outcome, then for the overviews of its large timelines. Making one means to read and decode the whole timeline,
-//! so it begins with the question for the outcome; whoever comes meanwhile waits for the same one.
+//! A page requests the outcome, then the overviews of its large timelines. An overview requires
+//! decoding the complete timeline, so the computation starts with the outcome request. Concurrent
+//! requests share it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +18,15 @@ use tokio::sync::OnceCell;
 use crate::error::ApiError;
 use crate::store::Reader;
 
-/// What is kept at most, in bytes; one of a thousand ranks has some 6 MB.
+/// Cache size limit in bytes. An overview with a thousand ranks has about 6 MB.
 const ROOM: usize = 32 << 20;
 
-/// Most overviews that are kept, those included that could not be made: what nobody has is asked for too.
+/// Limit on cache entries. It includes failed overviews, because clients also request overviews
+/// that do not exist.
 const MOST: usize = 256;
 
-/// Whose overview it is. An answer that is replaced has another time, so nothing old is shown.
+/// Cache key. A replaced outcome has a new creation time, so the cache never returns an outdated
+/// overview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     scenario: String,
@@ -35,14 +38,14 @@ struct Key {
 
 type Place = Arc<OnceCell<Bytes>>;
 
-/// The overviews that were asked for last, encoded.
+/// LRU cache of encoded overviews.
 #[derive(Debug, Clone, Default)]
 pub struct Overviews {
     kept: Arc<Mutex<VecDeque<(Key, Place)>>>,
 }
 
 impl Overviews {
-    /// The overview of a timeline of the outcome that is shown, encoded.
+    /// Returns the encoded overview for a timeline in the displayed outcome.
     pub(crate) async fn of(
         &self,
         reader: &Reader,
@@ -53,13 +56,14 @@ impl Overviews {
         let answers = reader.engine_answers(scenario).await?;
         let shown = answers.iter().position(|answer| answer.engine == ENGINE).unwrap_or(0);
         let Some(EngineAnswer { engine, created_at }) = answers.into_iter().nth(shown) else {
-            // It says what is missing, unless that has come meanwhile.
+            // The timeline request returns the specific error, or succeeds if the outcome was
+            // stored in the meantime.
             return made(reader.timeline(scenario, planner, iteration).await?).await;
         };
         self.get(reader, Key { scenario: scenario.to_owned(), engine, created_at, planner, iteration }).await
     }
 
-    /// Begins to make the overviews that a page asks for when it has this outcome.
+    /// Starts computing the overviews that a page will request for this outcome.
     pub(crate) fn make_ready(&self, reader: &Reader, stored: &StoredOutcome) {
         for result in &stored.outcome.results {
             let Answer::Planned(planned) = &result.answer else { continue };
@@ -75,7 +79,7 @@ impl Overviews {
             };
             let (overviews, reader) = (self.clone(), reader.clone());
             tokio::spawn(async move {
-                // Who asks is told of a failure when it happens again.
+                // The later request reports the failure.
                 drop(overviews.get(&reader, key).await);
             });
         }
@@ -90,7 +94,7 @@ impl Overviews {
         Ok(overview)
     }
 
-    /// The place of an overview, the newest from now on.
+    /// Returns the cache entry for a key and marks it as most recently used.
     fn place(&self, key: Key) -> Place {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter().position(|(other, _)| *other == key).and_then(|at| kept.remove(at));
@@ -112,7 +116,7 @@ impl Overviews {
     }
 }
 
-/// The overview of an encoded timeline, encoded.
+/// Computes and encodes the overview of an encoded timeline.
 async fn made(encoded: Vec<u8>) -> Result<Bytes, ApiError> {
     let make = move || Ok(Bytes::from(overview::encode(&Overview::of(&decode(&encoded)?))));
     tokio::task::spawn_blocking(make)
@@ -146,12 +150,12 @@ mod tests {
     #[test]
     fn the_oldest_make_room() {
         let overviews = Overviews::default();
-        // Three of 12 MiB are more than 32.
+        // Three entries with 12 MiB each exceed 32 MiB.
         for iteration in 0..3 {
             let place = overviews.place(key(iteration));
             place.set(Bytes::from(vec![0; 12 << 20])).unwrap();
             if iteration == 1 {
-                // Asked for again: now the second is the oldest.
+                // This access makes the second entry the oldest.
                 overviews.place(key(0));
             }
             overviews.make_room();

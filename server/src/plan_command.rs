@@ -1,4 +1,4 @@
-//! `planscope plan`: the same engine without a server.
+//! `planscope plan`: runs the planner without a server.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::config::PlanArguments;
 use crate::dataset_id;
 use crate::workers::Threads;
 
-/// Exit code of a scenario that is not valid.
+/// Exit code for an invalid scenario.
 const INVALID: u8 = 2;
 
-/// Plans a scenario file; the outcome goes to standard output.
+/// Plans a scenario file and writes the outcome to standard output.
 pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.scenario)?;
     let files = Files::read(&arguments.datasets, arguments.preprocessing)?;
@@ -41,12 +41,12 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plans a scenario, with so many threads for every search.
+/// Plans a scenario. `threads` is the number of worker threads per search.
 pub(crate) fn plan(scenario: &ValidScenario, threads: Threads) -> Result<Planning, engine::PlanError> {
     engine::plan(scenario, &mut OnThreads(threads))
 }
 
-/// Nobody watches; searches have threads.
+/// An observer without cancellation, with worker threads for searches.
 struct OnThreads(Threads);
 
 impl Observer for OnThreads {
@@ -65,11 +65,11 @@ impl Observer for OnThreads {
     }
 }
 
-/// Datasets at hand, by the content address that scenarios name them by.
+/// Datasets from files, by content address.
 pub(crate) struct Files(Vec<(String, Arc<Dataset>)>);
 
 impl Files {
-    /// Reads files of lengths, their media by a rule if there is one.
+    /// Reads length files. `rule` converts media to encoder items.
     pub(crate) fn read(paths: &[PathBuf], rule: Option<Preprocessing>) -> anyhow::Result<Self> {
         let dataset = |path: &PathBuf| {
             let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

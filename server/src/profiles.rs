@@ -1,7 +1,8 @@
-//! Profiles: files of measurements become fitted figures, and figures become part of a scenario.
+//! Profiles: fits measurements from files and applies the results to scenarios.
 //!
-//! Kernels and collectives fit the curves of a cluster, as `planscope calibrate` does; timed layers, also those by sequence length and
-//! scheme, become times in place of the model's. Nothing is applied until somebody asks for a scenario that uses a profile, and that scenario names it.
+//! Kernel and collective measurements fit the curves of a cluster, as in `planscope calibrate`.
+//! Layer timings, also by sequence length and scheme, replace times from the cost model. A profile
+//! is applied only on request, and the resulting scenario names it.
 
 mod apply;
 mod fit;
@@ -11,72 +12,72 @@ mod schemes;
 pub(crate) use apply::apply;
 pub(crate) use fit::{Base, fit};
 
-/// Why a profile cannot be made, or cannot be used.
+/// Error when a profile cannot be created or applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// A file that is no profile.
+    /// A file is not a profile.
     #[error("{name}: {reason}")]
     File {
-        /// Its name.
+        /// File name.
         name: String,
-        /// What is wrong.
+        /// Error message.
         reason: String,
     },
-    /// Kernels and layers together.
+    /// Kernel and layer measurements are mixed.
     #[error(
         "kernels fit a cluster and layers give times in place of the model's: {kernels} is of the one kind, {layers} of the \
          other; make two profiles of them"
     )]
     Mixed {
-        /// A file of kernels.
+        /// File with kernels.
         kernels: String,
-        /// A file of layers.
+        /// File with layers.
         layers: String,
     },
-    /// Layers by scheme and layers at one degree together.
+    /// Layer timings by scheme and layer timings at one degree are mixed.
     #[error(
         "{schemes} times layers by scheme and {layers} at one degree: the one would hide the other; make two profiles of them"
     )]
     TwoWays {
-        /// A file of schemes.
+        /// File with schemes.
         schemes: String,
-        /// A file of layers.
+        /// File with layers.
         layers: String,
     },
-    /// Too few measurements of everything.
+    /// Not enough measurements for any part.
     #[error("nothing can be made of it: {0}")]
     Nothing(String),
-    /// The fitted cluster is none that a scenario may have.
+    /// The fitted cluster is outside the valid range of a scenario.
     #[error("the fitted cluster is out of range: {0}")]
     OutOfRange(String),
-    /// Neither the request nor the files say which device is to be fitted.
+    /// The device is missing in both the request and the files.
     #[error(
         "the files do not say which device they were measured on: choose one of {0}, or a scenario with that device"
     )]
     NoBase(String),
-    /// The device of the files has no preset, or several.
+    /// No preset, or several presets, match the device in the files.
     #[error("{file} was measured on {device}: choose its device (presets: {known}), or a scenario with that device")]
     NoPresetOf {
-        /// The file.
+        /// File name.
         file: String,
-        /// Its device.
+        /// Device in the file.
         device: String,
-        /// Identifiers of the presets.
+        /// Identifiers of all presets.
         known: String,
     },
-    /// A file is of another device than the one to be fitted, and nobody confirmed it.
+    /// A file names a different device, and the user has not confirmed this.
     #[error(
         "{file} was measured on {device}, but it is to be fitted to {chosen}. Choose the device of the file (presets: {known}), or \
          confirm that its measurements hold for {chosen}"
     )]
     OtherDevice {
-        /// The file.
+        /// File name.
         file: String,
-        /// Its device.
+        /// Device in the file.
         device: String,
-        /// The device to be fitted.
+        /// Device to fit.
         chosen: String,
-        /// Identifiers of the presets.
+        /// Identifiers of all presets.
         known: String,
     },
     /// The measurements are far from those of the device, and nobody confirmed them.
@@ -85,19 +86,19 @@ pub enum ProfileError {
          measurements hold for the chosen device"
     )]
     Implausible(String),
-    /// No such preset.
+    /// Unknown preset.
     #[error("no device preset {0:?}; there are {1}")]
     NoPreset(String, String),
-    /// More than is kept together.
+    /// Too many files or bytes for one profile.
     #[error("more than {0} files, or more than {1} MiB of them")]
     TooMuch(usize, usize),
-    /// A profile from a run has no files.
+    /// The profile was made from a run and contains no files.
     #[error("this profile comes from a run: there are no measurements that could be fitted again with others")]
     FromRun,
-    /// It is used already.
+    /// The scenario already uses the profile.
     #[error("the scenario uses this profile already")]
     UsedAlready,
-    /// Nothing of it is for the scenario's model.
+    /// The profile contains nothing for the scenario's model.
     #[error("nothing of it is for this scenario: {0}")]
     ForOthers(String),
 }

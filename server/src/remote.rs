@@ -1,4 +1,4 @@
-//! A running server, asked as any client asks it.
+//! HTTP client for a running server.
 
 use std::time::Duration;
 
@@ -7,30 +7,31 @@ use serde::de::DeserializeOwned;
 use ureq::Agent;
 use ureq::http::Response;
 
-/// How long one request may take.
+/// Timeout per request.
 const REQUEST: Duration = Duration::from_mins(1);
-/// Most bytes of an answer: execution plans of many microbatches are the largest.
+/// Maximum response size in bytes. Execution plans with many microbatches have the largest
+/// responses.
 const LARGEST_ANSWER: u64 = 256 << 20;
 
-/// A server and what it knows us by.
+/// A server address and an optional token.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Its address, for example "http://127.0.0.1:8080".
+    /// Server address, for example "http://127.0.0.1:8080".
     pub server: String,
-    /// Its token, where it has one.
+    /// Token of the server, if set.
     pub token: Option<String>,
 }
 
 impl Remote {
-    /// The server at an address.
+    /// Creates a client for the server address.
     pub fn new(server: &str, token: Option<&str>) -> Self {
         Self { server: server.trim_end_matches('/').to_owned(), token: token.map(str::to_owned) }
     }
 
-    /// What stands at a path, as text.
+    /// Returns the text at a path.
     ///
     /// # Errors
-    /// Why there is no answer, or what the server says is wrong.
+    /// Returns the connection error, or the detail of the problem document.
     pub fn text(&self, path: &str) -> anyhow::Result<String> {
         let server = &self.server;
         let mut request = agent().get(format!("{server}{path}")).header("Accept", "application/json");
@@ -41,10 +42,10 @@ impl Remote {
         accepted(&mut answer)
     }
 
-    /// What stands at a path, read as JSON.
+    /// Returns the JSON document at a path.
     ///
     /// # Errors
-    /// As [`Self::text`]; or the answer is none of Planscope's.
+    /// Same as [`Self::text`]. Also fails if the response is not a Planscope document.
     pub fn document<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
         let text = self.text(path)?;
         serde_json::from_str(&text).with_context(|| format!("the answer of {} cannot be read", self.server))
@@ -52,10 +53,10 @@ impl Remote {
 }
 
 impl Remote {
-    /// What the server answers to a document that is sent to a path, read as JSON.
+    /// Posts a document to a path and parses the JSON response.
     ///
     /// # Errors
-    /// As [`Self::document`].
+    /// Same as [`Self::document`].
     pub fn post<T: DeserializeOwned>(&self, path: &str, media_type: &str, body: String) -> anyhow::Result<T> {
         let server = &self.server;
         let mut request = agent().post(format!("{server}{path}")).header("Content-Type", media_type);
@@ -68,12 +69,12 @@ impl Remote {
     }
 }
 
-/// Asks without taking refusals for failures: what they say is to be told.
+/// Creates an agent that does not treat error statuses as errors, so problem documents can be read.
 pub(super) fn agent() -> Agent {
     Agent::config_builder().timeout_global(Some(REQUEST)).http_status_as_error(false).build().into()
 }
 
-/// The body of a success; of a refusal what its problem document says.
+/// Returns the body of a success response, or the detail of a problem document as an error.
 pub(super) fn accepted(answer: &mut Response<ureq::Body>) -> anyhow::Result<String> {
     #[derive(serde::Deserialize)]
     struct Problem {

@@ -1,4 +1,4 @@
-//! What a server before left: taken up by this one, or ended.
+//! Resumes or ends the unfinished work of a previous server process.
 
 use api::job::JobState;
 
@@ -7,13 +7,13 @@ use crate::endpoint::scenarios::validate;
 use crate::jobs::Jobs;
 use crate::store::{LeftJob, StoreError};
 
-/// Exit code of a process that a signal ended.
+/// Exit code of a process killed by a signal.
 const LOST: i32 = 137;
 
-/// Takes up the jobs that were answered for and are not over. Says how many are planned again.
+/// Resumes accepted jobs that are not finished. Returns the number of jobs to plan again.
 ///
 /// # Errors
-/// The database does not answer.
+/// Fails on a database error.
 pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
     app.jobs.show_given_up().await?;
     let left = app.store.reader().left_jobs().await?;
@@ -33,10 +33,11 @@ pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
     Ok(taken_up)
 }
 
-/// Shows the jobs that are left without planning them, so that they can be cancelled, and says in the log what waits.
+/// Lists unfinished jobs without planning them, so they can be cancelled. Logs the number of
+/// waiting jobs and sweeps.
 ///
 /// # Errors
-/// The database does not answer.
+/// Fails on a database error.
 pub async fn leave_work(app: &App) -> Result<(), StoreError> {
     app.jobs.show_given_up().await?;
     let left = app.store.reader().left_jobs().await?;
@@ -48,10 +49,11 @@ pub async fn leave_work(app: &App) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends what ended with the server before and could not say so: rehearsals, which are crashed then, and imports, which are forgotten.
+/// Ends work that was interrupted with the previous server process: rehearsals are marked as
+/// crashed, and partial imports are removed.
 ///
 /// # Errors
-/// The database does not answer. A single run that cannot be ended is told in the log.
+/// Fails on a database error. An error for a single run is only logged.
 pub async fn end_what_broke_off(app: &App) -> Result<(), StoreError> {
     for run in app.store.reader().open_rehearsals().await? {
         if let Err(error) = app.live.finish(&run, LOST, Some("the server ended")).await {
@@ -65,16 +67,16 @@ pub async fn end_what_broke_off(app: &App) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What becomes of a job.
+/// Decision for an unfinished job.
 enum Fate {
-    /// It is planned.
+    /// Plan the job.
     Goes(Box<planner::scenario::ValidScenario>),
-    /// It is over.
+    /// End the job.
     Ends(JobState),
 }
 
 async fn fate(app: &App, job: &LeftJob) -> Result<Fate, StoreError> {
-    // Its outcome was stored, and the server ended before it could say so.
+    // The outcome was stored, but the server ended before it updated the job state.
     if app.store.reader().is_answered(&job.scenario).await? {
         return Ok(Fate::Ends(JobState::Done));
     }

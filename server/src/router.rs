@@ -1,4 +1,4 @@
-//! Every route, in one table.
+//! The route table.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ use crate::openapi;
 const KIBIBYTE: usize = 1 << 10;
 const MEBIBYTE: usize = 1 << 20;
 
-/// The API and its description.
+/// Returns the API routes and their OpenAPI document.
 #[expect(clippy::too_many_lines, reason = "a table of routes")]
 fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
@@ -55,7 +55,8 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let ends = OpenApiRouter::new()
         .routes(routes!(runs::log::finish))
         .layer(DefaultBodyLimit::max(LARGEST_END_KIB * KIBIBYTE));
-    // Traces and datasets are counted as they come; of a dataset no more than the largest upload is held.
+    // Traces and datasets are limited while streaming. At most the maximum upload size of a dataset
+    // is buffered.
     let streams = OpenApiRouter::new()
         .routes(routes!(traces::list, traces::upload))
         .routes(routes!(datasets::list, datasets::uploads::upload))
@@ -151,18 +152,18 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     (router, openapi::finish(document))
 }
 
-/// The whole document.
+/// Returns the complete document.
 pub fn document() -> utoipa::openapi::OpenApi {
     api().1
 }
 
-/// Everything that the server answers.
+/// Returns the router with all routes and middleware.
 pub fn router(app: Arc<App>) -> Router {
     let (api, document) = api();
     let document = document.to_json().unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()));
     let document = axum::body::Bytes::from(document);
     api.route("/api/v1/openapi.json", get(move || async move { ([CONTENT_TYPE_JSON], document) }))
-        // Page paths; everything else that the build made is served by the fallback.
+        // Page paths. The fallback serves all other build files.
         .route("/", get(pages::page))
         .route("/new", get(pages::page))
         .route("/s/{id}", get(pages::page))
@@ -185,16 +186,16 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/accuracy", get(pages::page))
         .route("/access", get(pages::page))
         .fallback(pages::file)
-        // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,
-        // bodies that drip are ended,
-        // then nobody is answered whom the guard does not let in, and everything is counted and traced.
+        // Layers in order from innermost to outermost: convert panics and refusals to problem
+        // documents, compress responses, abort slow bodies, apply the guard, record metrics and
+        // traces.
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(problems_only))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(fresh_answers))
         .layer(middleware::from_fn_with_state(Arc::clone(&app.bodies), arrival::in_time))
         .layer(middleware::from_fn_with_state(Arc::clone(&app.access), access::guard))
-        // Outside of all that may refuse, so that refusals count.
+        // Must enclose all layers that can refuse a request, so refusals are counted.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
         .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(broken_off))
         .with_state(app)
@@ -202,13 +203,13 @@ pub fn router(app: Arc<App>) -> Router {
 
 const CONTENT_TYPE_JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
 
-/// What the log says of a request: its path alone, because a query may hold a token.
+/// Creates the log span for a request. Logs only the path, because a query can contain a token.
 fn span(request: &Request) -> tracing::Span {
     tracing::debug_span!("request", method = %request.method(), path = request.uri().path())
 }
 
-/// An answer that ended in its middle is told here alone. Faults with a status say themselves what failed, and what is refused for
-/// want of room is none.
+/// Logs responses that ended before completion. Other errors are logged at their source, and
+/// refusals due to capacity are not failures.
 fn broken_off(class: ServerErrorsFailureClass, _: Duration, _: &tracing::Span) {
     if let ServerErrorsFailureClass::Error(error) = class {
         tracing::error!(error, "an answer broke off");
@@ -216,17 +217,17 @@ fn broken_off(class: ServerErrorsFailureClass, _: Duration, _: &tracing::Span) {
 }
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic hook has written the place and the message.
+    // The panic hook has already logged location and message.
     ApiError::Fault("a handler stopped unexpectedly".to_owned()).into_response()
 }
 
-/// The router and the extractors refuse in plain text or without a word; here every refusal becomes a problem.
+/// Converts plain-text refusals from the router and the extractors to problem documents.
 async fn problems_only(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     as_problem(&method, next.run(request).await)
 }
 
-/// Answers of the API change; browsers must not keep them unless a handler says so.
+/// Disables browser caching for API responses unless the handler sets Cache-Control.
 async fn fresh_answers(request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with("/api/");
     let mut response = next.run(request).await;
@@ -245,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    /// What the log says.
+    /// Log output.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 

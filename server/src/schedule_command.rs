@@ -1,4 +1,4 @@
-//! `planscope schedule`: schedules by themselves, with no model, side by side.
+//! `planscope schedule`: generates and compares schedules without a model.
 
 mod asked;
 mod check;
@@ -17,10 +17,10 @@ use planner::schedule_comparison::{EntryOutcome, Limits, ScheduleAnswer, Schedul
 
 use crate::config::{ScheduleArguments, ScheduleCommand};
 
-/// Exit code of a question that is not valid.
+/// Exit code for an invalid request.
 const INVALID: u8 = 2;
 
-/// Prints schedules as a table, a drawing, CSV or JSON; what cannot be made is told on standard error.
+/// Prints schedules as a table, a drawing, CSV or JSON. Errors are written to standard error.
 pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     if let Some(ScheduleCommand::Check { tables }) = &arguments.other {
         return check::run(tables);
@@ -46,7 +46,7 @@ pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     refusals(&answer)
 }
 
-/// Every schedule that runs, with its name.
+/// Returns names and reports of all generated schedules.
 fn made(answer: &ScheduleAnswer) -> impl Iterator<Item = (&str, &ScheduleReport)> {
     answer.entries.iter().filter_map(|entry| match &entry.outcome {
         EntryOutcome::Run(report) => Some((entry.name.as_str(), report.as_ref())),
@@ -54,7 +54,7 @@ fn made(answer: &ScheduleAnswer) -> impl Iterator<Item = (&str, &ScheduleReport)
     })
 }
 
-/// Tells what could not be made; the program then fails.
+/// Prints the schedules that could not be generated and returns a failure code.
 fn refusals(answer: &ScheduleAnswer) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut out = std::io::stderr().lock();
@@ -66,12 +66,12 @@ fn refusals(answer: &ScheduleAnswer) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Reasons of kinds name them already.
+/// Formats an error. For schedule kinds, the detail already contains the name.
 fn refusal_line(name: &str, kind: Option<ScheduleKind>, detail: &str) -> String {
     if kind.is_some() && detail.starts_with(name) { detail.to_owned() } else { format!("{name}: {detail}") }
 }
 
-/// Every wrong field by the flag or the file that gave it.
+/// Prints invalid fields with the flag or file that set them.
 fn told(errors: &[FieldError], arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {

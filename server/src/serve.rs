@@ -1,4 +1,4 @@
-//! Runs the server until it is told to stop.
+//! Runs the server until shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,8 @@ use crate::sweeps::Sweeps;
 use crate::traces::Traces;
 use crate::web::Web;
 
-/// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
+/// Limit on studies, running and waiting. Each has an interactive user, so a small limit is
+/// sufficient.
 const STUDIES: usize = 16;
 /// How long open requests may take to end.
 /// Time between two steps of a replayed example log.
@@ -102,7 +103,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         async move {
             interrupted().await;
             tracing::info!("stopping");
-            // Ends the event streams too, which would otherwise keep the server up.
+            // Also closes the event streams. Otherwise they would prevent the shutdown.
             app.jobs.stop();
             app.studies.cancel_all();
             app.sweeps.stop_all();
@@ -129,7 +130,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Limits of connections: those of the arguments, and as many places as there can be open files for.
+/// Builds the connection limits from the arguments and the limit on open files.
 fn connection_limits(arguments: &ServeArguments) -> anyhow::Result<ConnectionLimits> {
     let usual = ConnectionLimits::default();
     let places = open_files::connections(usual.places);
@@ -145,7 +146,8 @@ fn connection_limits(arguments: &ServeArguments) -> anyhow::Result<ConnectionLim
     Ok(ConnectionLimits { places, per_address, unlimited: proxies.clone().with_loopback(), proxies, ..usual })
 }
 
-/// Names the tokens of admins in the log: a server without a token lets anyone make one that lasts.
+/// Logs the names of admin tokens. On a server without a token, any client can create a permanent
+/// admin token.
 async fn name_admins(app: &App) -> anyhow::Result<()> {
     let tokens = app.store.reader().tokens().await?;
     let admins = tokens.into_iter().filter(|token| token.role == Role::Admin && token.revoked_at.is_none());
@@ -156,7 +158,7 @@ async fn name_admins(app: &App) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plans on what the last server was asked for and did not finish.
+/// Resumes unfinished sweeps from the previous server process.
 async fn go_on_with_sweeps(app: Arc<App>) {
     let wanted = match app.store.reader().wanted_sweeps().await {
         Ok(wanted) => wanted,
@@ -170,7 +172,7 @@ async fn go_on_with_sweeps(app: Arc<App>) {
     }
 }
 
-/// Waits for ctrl-c or the signal that service managers send.
+/// Waits for ctrl-c or SIGTERM.
 pub(crate) async fn interrupted() {
     let interrupt = async {
         if let Err(error) = tokio::signal::ctrl_c().await {

@@ -1,4 +1,4 @@
-//! Shares of what is scarce: no sender takes all of it.
+//! Fair shares of a limited resource. No single sender can exhaust the resource.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,13 +12,13 @@ use tokio::time::timeout;
 use crate::actor::Actor;
 use crate::client::sender_network;
 
-/// So much is being imported that there was no turn for long.
+/// Error: no turn became free within the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("other files are being read; try again in a few seconds")]
 pub struct Busy;
 
-/// Who has a share: an address (of IPv6 a network of 64 bits), and the holder of each token there. A cookie that says which browser
-/// asks does not count: a sender can invent many.
+/// Sender with a share: an address (for IPv6, a /64 network) and the token holder. Browser cookies
+/// are ignored, because a sender can create any number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sharer {
     address: IpAddr,
@@ -26,20 +26,20 @@ pub struct Sharer {
 }
 
 impl Sharer {
-    /// A holder of a token at an address.
+    /// Creates a sender from an address and an optional token holder.
     #[must_use]
     pub fn new(address: IpAddr, actor: Option<&str>) -> Self {
         Self { address, actor: actor.map(str::to_owned) }
     }
 
-    /// The sender of a request that the guard let in.
+    /// Returns the sender of an authorised request.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         let actor = extensions.get::<Actor>().map(|actor| actor.name.as_str());
         Self::new(sender_network(extensions), actor)
     }
 }
 
-/// The share of each sender. The share of a sender that holds nothing is not kept.
+/// Shares per sender. An unused share is dropped.
 #[derive(Debug)]
 pub(crate) struct Shares {
     each: usize,
@@ -51,7 +51,7 @@ impl Shares {
         Self { each, table: Mutex::default() }
     }
 
-    /// The share of a sender.
+    /// Returns the share of a sender.
     pub(crate) fn of(&self, sharer: &Sharer) -> Arc<Semaphore> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = table.get(sharer).and_then(Weak::upgrade) {
@@ -64,7 +64,7 @@ impl Shares {
     }
 }
 
-/// Places for files on their way. A sender has all but one, so that the others always find one.
+/// Upload slots. A sender can use all slots but one, so other senders always find a free slot.
 #[derive(Debug)]
 pub(crate) struct Places {
     all: Arc<Semaphore>,
@@ -72,7 +72,7 @@ pub(crate) struct Places {
     patience: Duration,
 }
 
-/// A place, until it is dropped.
+/// An upload slot. Dropping it releases the slot.
 #[derive(Debug)]
 pub struct Place {
     _held: (OwnedSemaphorePermit, OwnedSemaphorePermit),
@@ -85,10 +85,10 @@ impl Places {
         Self { all: Arc::new(Semaphore::new(places)), shares, patience }
     }
 
-    /// A place. It is waited for a while.
+    /// Acquires a free slot within the timeout.
     pub(crate) async fn place(&self, sharer: &Sharer) -> Result<Place, Busy> {
         let taking = async {
-            // Of the share first: who waits for it takes nothing from the others.
+            // Acquire the sender's share first, so a delayed sender does not block other senders.
             let share = self.shares.of(sharer).acquire_owned().await.ok()?;
             let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
             Some(Place { _held: (share, all) })

@@ -1,4 +1,4 @@
-//! `planscope solve`: a raw problem for one of the inner solvers.
+//! `planscope solve`: solves a raw problem with an inner solver.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,14 +14,14 @@ use serde::Serialize;
 
 use crate::config::SolveArguments;
 
-/// Exit code of a problem that is not valid.
+/// Exit code for an invalid problem.
 const INVALID: u8 = 2;
-/// Largest problem, in bytes.
+/// Maximum problem size in bytes.
 const MAX_BYTES: u64 = 64 << 20;
-/// Time of a search where the problem names none.
+/// Default time limit for a search.
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// Answers a problem file; the answer goes to standard output.
+/// Solves a problem file and writes the result to standard output.
 pub fn run(arguments: &SolveArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.problem)?;
     let asked = match parse(&text) {
@@ -42,7 +42,7 @@ pub fn run(arguments: &SolveArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An answer, and how long it took.
+/// A result with the computation time.
 #[derive(Serialize)]
 struct Timed<'a> {
     #[serde(flatten)]
@@ -50,7 +50,7 @@ struct Timed<'a> {
     wall_s: f64,
 }
 
-/// The wall clock since a problem was read.
+/// Wall-clock time since the problem was read.
 struct Stopwatch {
     began: Instant,
     budget: Duration,
@@ -67,7 +67,7 @@ impl Watch for Stopwatch {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    // One byte more than is accepted, to tell a problem that is too large from one that just fits.
+    // Read one byte beyond the limit to detect a problem that is too large.
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).context("cannot read standard input")?;
@@ -79,7 +79,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
-/// Every wrong field on a line.
+/// Prints a line per invalid field.
 fn told(errors: &[FieldError]) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {

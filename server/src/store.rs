@@ -1,7 +1,7 @@
-//! The database: every SQL statement of the server stands below this module.
+//! Database access. This module contains all SQL statements of the server.
 //!
-//! Two pools of different types stand on one file: a [`Reader`] cannot write by construction, and the one
-//! connection of the [`Writer`] orders all writing.
+//! Two pools with different types use one database file: a [`Reader`] cannot write by construction,
+//! and the single connection of the [`Writer`] serializes all writes.
 
 mod audit;
 mod backup;
@@ -64,25 +64,25 @@ use std::time::Duration;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-/// The migrations, embedded.
+/// Embedded database migrations.
 pub static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
-/// How long a connection waits for a lock that another program holds.
+/// Maximum wait for a database lock of a different process.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Whether SQLite refused because someone else has the database.
+/// Returns true if SQLite failed because the database is locked.
 fn is_locked(error: &sqlx::Error) -> bool {
-    // 5 busy, 6 locked.
+    // 5 is `SQLITE_BUSY`, 6 is `SQLITE_LOCKED`.
     matches!(primary_code(error), Some(5 | 6))
 }
 
-/// SQLite's code of a refusal: the low byte of the extended one.
+/// Returns the primary SQLite error code: the low byte of the extended code.
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let extended = error.as_database_error()?.code()?.parse::<u32>().ok()?;
     Some(extended & 0xff)
 }
 
-/// The database.
+/// The database, with a writer and a reader pool.
 #[derive(Debug, Clone)]
 pub struct Store {
     writer: Writer,
@@ -90,26 +90,28 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a database file, creates it where there is none, and brings its tables up to date.
+    /// Opens a database file, creates it if it is missing, and applies migrations.
     ///
     /// # Errors
-    /// A journal is there without its database, or the file has several names: see [`FileFault`].
+    /// A journal exists but the database is missing, or the file is hard-linked: see [`FileFault`].
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_within(path, None).await
     }
 
-    /// The same for a database that may hold so many bytes: new content beyond them is refused.
+    /// Opens a database with an optional size limit in bytes. New content beyond the limit is
+    /// rejected.
     pub async fn open_within(path: &Path, quota: Option<u64>) -> Result<Self, StoreError> {
         let path = file::real_path(path)?;
         if !file::inspect(&path)? {
             file::create(&path)?;
         }
-        // A connection that is opened later makes no file: the one that was open may have been deleted.
+        // Connections opened later must not create a file: the original may have been deleted.
         let options = SqliteConnectOptions::new().filename(&path).foreign_keys(true).busy_timeout(LOCK_WAIT);
         let writing = options
             .clone()
             .journal_mode(SqliteJournalMode::Wal)
-            // Durable against a crash of the program; a power cut may lose the last writes, never the file.
+            // Survives a crash of the process. A power failure may lose the latest writes but does
+            // not corrupt the file.
             .synchronous(SqliteSynchronous::Normal);
         let quota = Quota::of(quota);
         let writer = Writer::open(&path, writing, quota.clone()).await?;
@@ -117,25 +119,25 @@ impl Store {
         Ok(Self { writer, reader })
     }
 
-    /// The side that writes.
+    /// Returns the writer.
     pub fn writer(&self) -> &Writer {
         &self.writer
     }
 
-    /// The side that reads.
+    /// Returns the reader.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Whether the path leads to the files that are open, and not to others or to none.
+    /// Checks that the path still refers to the open files.
     ///
     /// # Errors
-    /// Then nothing is stored any more: it would be lost with the program.
+    /// The file was moved, deleted or replaced. Later writes are rejected to avoid data loss.
     pub fn in_place(&self) -> Result<(), FileFault> {
         self.writer.in_place()
     }
 
-    /// Closes every connection, leaving one file without a journal beside it.
+    /// Closes all connections. One file remains, and the journal is removed.
     pub async fn close(&self) {
         self.reader.close().await;
         self.writer.close().await;

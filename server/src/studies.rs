@@ -1,4 +1,4 @@
-//! Studies: computed while somebody waits for them, off the async threads and in turn with planning jobs.
+//! Runs studies synchronously for a client, on blocking threads and queued with planning jobs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::clock::Clock;
 use crate::turns::{Claimant, Demand, Turns};
 use crate::workers::Threads;
 
-/// Limits of studies.
+/// Limits on studies.
 #[derive(Debug, Clone, Copy)]
 pub struct StudyLimits {
-    /// Studies that may be under way, those waiting for their turn among them.
+    /// Maximum number of studies, running and waiting.
     pub queue: usize,
-    /// How long one may compute.
+    /// Time limit per study.
     pub time: Duration,
-    /// Threads of one search.
+    /// Worker threads per search.
     pub threads: Threads,
 }
 
@@ -28,7 +28,7 @@ pub struct StudyLimits {
 #[derive(Clone)]
 pub struct Studies {
     clock: Arc<dyn Clock>,
-    /// Turns and memory, shared with planning.
+    /// Slots and memory, shared with planning.
     turns: Turns,
     places: Arc<Semaphore>,
     limits: StudyLimits,
@@ -41,33 +41,34 @@ impl fmt::Debug for Studies {
     }
 }
 
-/// Why a study was not computed.
+/// Errors of a study.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// Too many are under way.
+    /// Too many studies are in progress.
     #[error("{0} studies are under way already")]
     Full(usize),
     /// There is nothing to study.
     #[error(transparent)]
     None(#[from] NoStudy),
-    /// A bug of ours.
+    /// Internal error.
     #[error("a study stopped unexpectedly")]
     Panicked,
 }
 
 impl Studies {
-    /// Studies that take turns with whoever else takes them.
+    /// Creates a runner that shares `turns` with planning.
     pub fn new(clock: Arc<dyn Clock>, turns: Turns, limits: StudyLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.queue.max(1)));
         Self { clock, turns, places, limits, closing: Arc::default() }
     }
 
-    /// Layouts that are simulated at the same time.
+    /// Number of layouts simulated in parallel.
     pub fn at_once(&self) -> usize {
         self.limits.threads.count()
     }
 
-    /// Computes a study of a client, which takes so many bytes. Dropping the future ends it within moments.
+    /// Runs a study for a client with a memory estimate in bytes. Dropping the future cancels it
+    /// after a short delay.
     pub async fn run<T: Send + 'static>(
         &self,
         (claimant, bytes): (&Claimant, u64),
@@ -80,24 +81,24 @@ impl Studies {
         let (clock, limits) = (Arc::clone(&self.clock), self.limits);
         let (gone, closing) = (Arc::clone(&asker.gone), Arc::clone(&self.closing));
         let computed = tokio::task::spawn_blocking(move || {
-            // The turn ends with the computation, which may outlast the asker by a moment.
+            // Release the slot at the end of the computation, which can outlast the client briefly.
             let _turn = turn;
             let began = clock.elapsed();
             let watch = Patience { clock, began, time: limits.time, gone, closing };
             let seconds = limits.time.as_secs_f64();
             study(&Effort { rollouts, seconds, workers: &limits.threads, watch: &watch })
         });
-        // The panic hook has written the place and the message.
+        // The panic hook has already logged location and message.
         Ok(computed.await.map_err(|_| StudyError::Panicked)??)
     }
 
-    /// Ends every study, for the end of the server.
+    /// Cancels all studies during shutdown.
     pub fn cancel_all(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whoever waits for a study; when dropped, nobody does any more.
+/// The client of a study. Dropping it cancels the study.
 #[derive(Default)]
 struct Asker {
     gone: Arc<AtomicBool>,
@@ -109,7 +110,7 @@ impl Drop for Asker {
     }
 }
 
-/// How long a study may go on.
+/// Cancellation check and time limit of a study.
 struct Patience {
     clock: Arc<dyn Clock>,
     began: Duration,

@@ -1,4 +1,5 @@
-//! `planscope sweep`: plans the points of a sweep, or a share of them, without a server and without a word to other shares.
+//! `planscope sweep`: plans the points of a sweep, or of a shard, without a server and without
+//! communication between shards.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -19,18 +20,20 @@ use crate::plan_command::{Files, read};
 use crate::sweeps::STOPPED;
 use crate::workers::Threads;
 
-/// Exit code of a sweep that is not valid.
+/// Exit code for an invalid sweep.
 const INVALID: u8 = 2;
-/// Exit code where points failed by a fault of ours.
+/// Exit code if points failed due to an internal error.
 const FAULTY: u8 = 3;
-/// Points of a batch, per thread: enough that threads seldom wait for the slowest point of a batch.
+/// Points per batch and thread. Large enough that threads rarely wait for the slowest point in a
+/// batch.
 const BATCH: usize = 16;
-/// How often lines are forced to the disk: what a power cut may lose, and is planned again.
+/// Interval for syncing lines to disk. After a power loss, the lines of the last interval are
+/// planned again.
 const SYNC: Duration = Duration::from_secs(2);
-/// How often progress is told.
+/// Interval for progress messages.
 const TELL: Duration = Duration::from_secs(5);
 
-/// Plans a sweep file, point after point.
+/// Plans a sweep file, in point order.
 pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     let datasets = Files::read(&arguments.datasets, arguments.preprocessing)?;
     let sweep = match Sweep::parse(&read(&arguments.sweep)?) {
@@ -95,21 +98,21 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plans a point; a planner that stops is a row that says so.
+/// Plans a point. If the planner panics, returns a row with the error.
 pub(crate) fn plan_point(point: &Point, datasets: &dyn Datasets) -> PointRow {
     std::panic::catch_unwind(AssertUnwindSafe(|| point.plan(datasets, &mut Unobserved)))
         .ok()
         .and_then(Result::ok)
-        // The panic hook has written the place and the message.
+        // The panic hook has already logged location and message.
         .unwrap_or_else(|| PointRow::failed(point, STOPPED))
 }
 
-/// Rows of points, in their order, planned side by side.
+/// Plans points in parallel. Returns their rows in order.
 fn plan(sweep: &Sweep, batch: &[u32], datasets: &(dyn Datasets + Sync), threads: Threads) -> Vec<PointRow> {
     let rows: Vec<OnceLock<PointRow>> = batch.iter().map(|_| OnceLock::new()).collect();
     threads.run(batch.len(), &|number| {
         if let Some(point) = sweep.point(batch[number]) {
-            // Every job has a place of its own, which is empty.
+            // Each job has a separate cell, which is still empty.
             let _ = rows[number].set(plan_point(&point, datasets));
         }
     });
@@ -123,7 +126,7 @@ fn progress(written: usize, all: usize, planned: usize, elapsed: Duration) -> St
     format!("{written} of {all} points, {rate:.1} a second{left}")
 }
 
-/// Where lines go.
+/// Output destination.
 enum Sink {
     Output(std::io::Stdout),
     File(File),
@@ -146,18 +149,18 @@ impl Sink {
     }
 }
 
-/// What is whole of a file.
+/// Valid content of an existing output file.
 #[derive(Debug, Clone, Copy, Default)]
 struct Resumed {
-    /// Rows, the heading not counted.
+    /// Number of rows, without the heading.
     rows: usize,
-    /// Those of them that are no valid scenarios.
+    /// Number of rows with an invalid scenario.
     invalid: usize,
-    /// Where the last whole line ends; 0 where there is no heading.
+    /// Offset after the last complete line, 0 if there is no heading.
     bytes: u64,
 }
 
-/// The file to write to, standing behind the lines that are whole.
+/// Opens the output file and seeks to the end of the complete lines.
 fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, Resumed)> {
     if !resume {
         let made = OpenOptions::new().write(true).create_new(true).open(path);
@@ -172,7 +175,7 @@ fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Res
     Ok((Sink::File(file), kept))
 }
 
-/// What is whole of a file. A last line that was cut is not.
+/// Validates the rows of a file. An incomplete last line is ignored.
 fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resumed> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut invalid, mut end) = (0, 0, 0_u64);
@@ -195,7 +198,8 @@ fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resu
                     rows += 1;
                     invalid += usize::from(matches!(row.answer, PointAnswer::Invalid { .. }));
                 }
-                // A crash of the machine may leave anything in what was not forced to the disk, but only at the end.
+                // After a machine crash, data that was not synced can be corrupt, but only at the
+                // end of the file.
                 Err(_) if reader.fill_buf()?.is_empty() => break,
                 Ok(row) => bail!("line {number}: point {} is out of order", row.index),
                 Err(error) => bail!("line {number}: {error}"),

@@ -1,8 +1,9 @@
-//! Sweeps at work: points are planned when nobody else asks, and stored as they come.
+//! Background planning of sweeps. Points are planned while the server is idle, and rows are stored
+//! immediately.
 //!
-//! A point takes a turn at the processor only where one is free and nobody waits for it, a batch of a few tens of milliseconds at
-//! a time, and where there are several turns one is always left free. What is to be planned stands in the database, so a
-//! server that starts goes on where the last one was ended.
+//! A sweep acquires a CPU turn only if a turn is free and the queue is empty. Each turn plans a
+//! batch for some tens of milliseconds. With several turns, sweeps always leave a turn free.
+//! Requested sweeps are stored in the database and continue after a restart.
 
 mod claims;
 pub(crate) mod datasets;
@@ -34,49 +35,50 @@ use crate::store::{Store, StoreError};
 use crate::turns::{Claimant, Demand, Turn, Turns};
 use claims::{Claim, Left, MOST_AT_ONCE};
 
-/// What the row of a point says whose planner stopped.
+/// Error message in a row if the planner panicked.
 pub(crate) const STOPPED: &str =
     "a planner stopped unexpectedly; this is a fault of Planscope, please report the scenario";
 
-/// How long a batch of points may keep its turn, the last point of it not counted.
+/// Time limit for a batch, excluding the final point.
 const TURN: Duration = Duration::from_millis(50);
-/// Bytes of a turn as long as no point has taken more.
+/// Initial memory per turn in bytes. It grows when a point exceeds it.
 const USUAL_BYTES: u64 = 64 << 20;
-/// Points of one sweep that may be given up because they end servers, before the whole sweep is.
+/// A sweep fails when the server process has exited repeatedly while planning this number of
+/// points.
 const MOST_GIVEN_UP: u32 = 3;
-/// How often it is looked for a free turn.
+/// Interval between attempts to acquire a free turn.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The sweeps at work.
+/// Active sweeps.
 #[derive(Clone)]
 pub struct Sweeps {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// Turns that planning jobs and people who wait take, too.
+    /// Turns shared with planning jobs and what-if requests.
     turns: Turns,
-    /// Of the turns, those that sweeps may have at once; in the order of asking.
+    /// Turns that sweeps may use concurrently, in FIFO order.
     lanes: Arc<Semaphore>,
     lane_count: usize,
     limits: Limits,
     table: Arc<Mutex<BTreeMap<String, Work>>>,
 }
 
-/// A sweep at work.
+/// An active sweep.
 struct Work {
     ended: Arc<AtomicBool>,
     progress: watch::Sender<SweepProgress>,
 }
 
-/// Everything that its lanes share.
+/// Sweep state shared by all lanes.
 struct Task {
     id: String,
     sweep: Sweep,
     datasets: Box<dyn Datasets + Send + Sync>,
-    /// Points that nobody has taken.
+    /// Points not yet claimed.
     left: Mutex<Left>,
-    /// How long a point may take.
+    /// Time limit per point.
     plan_time: Duration,
-    /// Bytes that planning may take at most, and those that points have turned out to take.
+    /// Memory limit for planning in bytes, and the present memory per turn.
     most_bytes: u64,
     bytes: AtomicU64,
     ended: Arc<AtomicBool>,
@@ -92,14 +94,15 @@ impl fmt::Debug for Sweeps {
 }
 
 impl Sweeps {
-    /// None at work; of the turns of planning jobs one is left to others.
+    /// Creates the scheduler. Sweeps use at least one turn, but leave a turn free for jobs if the
+    /// limit is higher.
     pub fn new(store: Store, clock: Arc<dyn Clock>, turns: Turns, limits: Limits) -> Self {
         let lane_count = limits.workers.saturating_sub(1).max(1);
         let lanes = Arc::new(Semaphore::new(lane_count));
         Self { store, clock, turns, lanes, lane_count, limits, table: Arc::default() }
     }
 
-    /// Plans the points of a sweep that have no row of this engine. One at work goes on.
+    /// Starts planning all points that lack a row from this engine. An active sweep continues.
     pub async fn start(
         &self,
         sweep: Sweep,
@@ -146,33 +149,33 @@ impl Sweeps {
         Ok(progress)
     }
 
-    /// Ends the planning of a sweep; the points that are planned stay.
+    /// Stops planning a sweep. Stored rows remain.
     pub async fn cancel(&self, id: &str) -> Result<(), StoreError> {
         self.store.writer().want_sweep(id, None).await?;
         self.stop(id);
         Ok(())
     }
 
-    /// Ends the planning of a sweep without a word of it in the database.
+    /// Stops planning a sweep; the database is unchanged.
     pub fn stop(&self, id: &str) {
         if let Some(work) = self.table().get(id) {
             work.ended.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Ends all planning, for the end of the server; the next one goes on with it.
+    /// Stops all planning when the server stops. The sweeps continue after a restart.
     pub fn stop_all(&self) {
         for work in self.table().values() {
             work.ended.store(true, Ordering::Relaxed);
         }
     }
 
-    /// How far a sweep at work is.
+    /// Returns the progress of an active sweep.
     pub fn progress(&self, id: &str) -> Option<SweepProgress> {
         self.table().get(id).map(|work| work.progress.borrow().clone()).filter(|known| known.state != SweepState::Done)
     }
 
-    /// The progress of a sweep at work as it changes, the present state first.
+    /// Returns a receiver for progress updates. The initial value is the current progress.
     pub fn watch(&self, id: &str) -> Option<watch::Receiver<SweepProgress>> {
         self.table().get(id).map(|work| work.progress.subscribe())
     }
@@ -211,7 +214,8 @@ impl Sweeps {
         self.table().retain(|id, work| *id != task.id || !Arc::ptr_eq(&work.ended, &task.ended));
     }
 
-    /// Gives rows to points that ended every server that planned them; returns the reason where the whole sweep is given up.
+    /// Stores error rows for points that have reached the attempt limit. Returns the error message
+    /// if the complete sweep fails.
     async fn give_up(&self, task: &Arc<Task>) -> Result<Option<String>, StoreError> {
         let shared = Arc::clone(task);
         let rows = tokio::task::spawn_blocking(move || shared.given_up()).await.unwrap_or_default();
@@ -238,17 +242,17 @@ impl Sweeps {
         Ok(Some(detail))
     }
 
-    /// Plans batches until none is left.
+    /// Plans batches while points remain.
     async fn lane(self, task: Arc<Task>) -> Result<(), StoreError> {
         let mut most = 1;
         loop {
-            // Sweeps wait for each other here, in their order, so that none takes all.
+            // Sweeps queue here in FIFO order, to share the turns.
             let Some(claim) = self.claim(&task, most).await else { return Ok(()) };
             let Some(turn) = self.free_turn(&task).await else {
                 task.left().put_back(&claim);
                 return Ok(());
             };
-            // Before anything of them is planned: a point may end the server.
+            // Must come before planning, because a point may crash the server.
             if let Err(error) = self.store.writer().begin_points(&task.id, ENGINE, &claim.points).await {
                 task.ended.store(true, Ordering::Relaxed);
                 return Err(error);
@@ -264,14 +268,14 @@ impl Sweeps {
             most = if rows.len() == claim.points.len() { (2 * most).min(MOST_AT_ONCE) } else { rows.len().max(1) };
             let stored = self.end_batch(&task, claim, &rows).await;
             if stored.is_err() {
-                // The other lanes end with this one.
+                // The other lanes stop too.
                 task.ended.store(true, Ordering::Relaxed);
                 return stored;
             }
         }
     }
 
-    /// Points to plan next, with what is held for them; none where no point is left.
+    /// Claims points to plan, with the required permits. Returns `None` if the queue is empty.
     async fn claim(&self, task: &Task, most: usize) -> Option<Claim> {
         loop {
             let lane = Arc::clone(&self.lanes).acquire_owned().await.ok()?;
@@ -283,7 +287,8 @@ impl Sweeps {
                 return Some(Claim { points, is_alone: false, _lanes: lane });
             }
             drop(lane);
-            // A point that was begun before and has no row may end the server again, so none beside it is begun.
+            // A point with an earlier attempt but no row may crash the server again, so it is
+            // planned exclusively.
             let all = u32::try_from(self.lane_count).unwrap_or(u32::MAX);
             let lanes = Arc::clone(&self.lanes).acquire_many_owned(all).await.ok()?;
             if task.is_over() {
@@ -295,7 +300,7 @@ impl Sweeps {
         }
     }
 
-    /// Stores the rows of a batch, and puts back what was not planned of it.
+    /// Stores the rows and returns unplanned points to the queue.
     async fn end_batch(&self, task: &Task, claim: Claim, rows: &[(PointRow, String)]) -> Result<(), StoreError> {
         let stored = if rows.is_empty() { Ok(()) } else { self.store(task, rows).await };
         let rest = claim.without(rows.len());
@@ -319,7 +324,7 @@ impl Sweeps {
         Ok(())
     }
 
-    /// A turn that nobody waits for.
+    /// Acquires a turn when one is free and the queue is empty.
     async fn free_turn(&self, task: &Task) -> Option<Turn> {
         loop {
             if task.ended.load(Ordering::Relaxed) {
@@ -334,7 +339,7 @@ impl Sweeps {
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<String, Work>> {
-        // The table is changed in single steps, so it is whole even after a panic elsewhere.
+        // A panic cannot leave the table inconsistent: each update is a single step.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -348,7 +353,7 @@ impl Task {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans points in their order for as long as a turn lasts, one at least.
+    /// Plans points in order within the time limit per turn, with a minimum of one point.
     fn batch(&self, points: &[u32], clock: &Arc<dyn Clock>, bytes: u64) -> Vec<(PointRow, String)> {
         let until = clock.elapsed() + TURN;
         let mut rows = Vec::new();
@@ -362,7 +367,7 @@ impl Task {
         rows
     }
 
-    /// Rows of the points that ended every server that planned them.
+    /// Returns error rows for the points that have reached the attempt limit.
     fn given_up(&self) -> Vec<(PointRow, String)> {
         let points = self.left().take_hopeless();
         let row = |(index, attempts): (u32, u32)| {
@@ -375,7 +380,7 @@ impl Task {
         points.into_iter().filter_map(row).collect()
     }
 
-    /// The row of a point that takes more memory than there is for planning.
+    /// Returns the row for a point that exceeds the memory limit.
     fn too_large(&self, point: &Point, needed: u64) -> PointRow {
         let error = point
             .valid(self.datasets.as_ref())
@@ -385,7 +390,8 @@ impl Task {
         PointRow::invalid(point, vec![error])
     }
 
-    /// The row of a point, or nothing where the planning was ended, or takes more than these bytes: then the next turn has more.
+    /// Plans a point and returns the row. Returns `None` if planning was stopped or exceeded the
+    /// turn's memory; later turns then have more memory.
     fn plan(&self, index: u32, clock: &Arc<dyn Clock>, bytes: u64) -> Option<PointRow> {
         let point = self.sweep.point(index)?;
         let limit = TimeLimit::start(Arc::clone(clock), self.plan_time);
@@ -402,24 +408,23 @@ impl Task {
             }
             Ok(Err(_)) if self.ended.load(Ordering::Relaxed) => None,
             Ok(Err(_)) => Some(PointRow::failed(&point, &too_long(self.plan_time))),
-            // The panic hook has written the place and the message.
+            // The panic hook has already logged location and message.
             Err(_) => Some(PointRow::failed(&point, STOPPED)),
         }
     }
 }
 
-/// A row and its text.
 fn written(row: PointRow) -> (PointRow, String) {
     let text = serde_json::to_string(&row).expect("a row has only text keys");
     (row, text)
 }
 
-/// A number of points; a sweep has at most 100,000.
+/// Converts a point count; the limit per sweep is 100,000.
 fn whole(points: usize) -> u32 {
     u32::try_from(points).unwrap_or(u32::MAX)
 }
 
-/// Watches whether to end, and the time.
+/// Observer that checks for cancellation and for the time limit.
 struct Until {
     ended: Arc<AtomicBool>,
     limit: TimeLimit,

@@ -1,9 +1,10 @@
-//! Tokens that let a log be written.
+//! Tokens that authorize log uploads.
 //!
-//! A token is 160 bits in base32. The database has its SHA-256 only. Where a request carries an Idempotency-Key, the token
-//! is made from the key with a secret that lives as long as the server and is stored nowhere: asked again, the same token
-//! is answered, and after a restart a further one, while the first stays good. A run whose token was renewed has others from then
-//! on, so that none that ended is good again.
+//! A token contains 160 random bits in base32. The database stores only its SHA-256 hash. If a
+//! request has an Idempotency-Key, the token is derived from the key and a secret that exists in
+//! memory only. A repeated request therefore returns the same token. After a restart it returns a
+//! new token, and the old token remains valid. Renewing a run's token changes all tokens derived
+//! later, so that no revoked token is valid a second time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a token.
+/// Token length in bytes.
 const BYTES: usize = 20;
-/// Bytes of a run's identifier: 16 characters of base32.
+/// Length of a run identifier in bytes: 16 characters in base32.
 const ID_BYTES: usize = 10;
 
-/// A token.
+/// A token in base32.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -28,32 +29,32 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one.
+    /// Creates a random token.
     pub fn draw() -> Self {
         Self(base32(&random::<BYTES>()))
     }
 
-    /// As it is shown, once.
+    /// Returns the token text. It is displayed only once.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the database keeps of it.
+    /// Returns the SHA-256 hash that the database stores.
     pub fn hash(&self) -> [u8; 32] {
         Self::hash_of(&self.0)
     }
 
-    /// The same of a token that someone sent.
+    /// Returns the hash of a received token.
     pub fn hash_of(token: &str) -> [u8; 32] {
-        // Base32 has no letter that is told apart by its case.
+        // Base32 is case-insensitive.
         Sha256::digest(token.to_ascii_lowercase()).into()
     }
 }
 
-/// What tokens of repeated requests are made with.
+/// Secret that derives tokens from Idempotency-Keys.
 pub struct Secret {
     key: [u8; 32],
-    /// How often the token of a run was renewed; none where it never was.
+    /// Number of renewals per run. Only renewed runs have an entry.
     renewals: Mutex<HashMap<String, u64>>,
 }
 
@@ -64,23 +65,23 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A new one.
+    /// Creates a random secret.
     pub fn draw() -> Self {
         Self { key: random(), renewals: Mutex::default() }
     }
 
-    /// The token of the first request with this key.
+    /// Returns the token for the first request with this key.
     pub fn token(&self, key: &str) -> Token {
         self.made(key, 0)
     }
 
-    /// The token of a further request with this key, which opened that run.
+    /// Returns the token for a repeated request with this key, which opened the given run.
     pub fn token_again(&self, key: &str, run: &str) -> Token {
         let renewals = self.renewals().get(run).copied().unwrap_or_default();
         self.made(key, renewals)
     }
 
-    /// Tokens of that run which were made before are not made again.
+    /// Invalidates derivation of the run's earlier tokens: later calls derive different tokens.
     pub fn renew(&self, run: &str) {
         *self.renewals().entry(run.to_owned()).or_default() += 1;
     }
@@ -88,19 +89,19 @@ impl Secret {
     fn made(&self, key: &str, renewals: u64) -> Token {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
         mac.update(b"planscope log token\0");
-        // Of one length, so that nothing moves from it to the key.
+        // Fixed length, so no byte can move from the counter to the key.
         mac.update(&renewals.to_le_bytes());
         mac.update(key.as_bytes());
         Token(base32(&mac.finalize().into_bytes()[..BYTES]))
     }
 
     fn renewals(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        // Changed in single steps, so it is whole even after a panic elsewhere.
+        // A panic cannot leave the map inconsistent: each update is a single step.
         self.renewals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A new identifier of a run.
+/// Creates a random run identifier.
 pub fn run_id() -> String {
     base32(&random::<ID_BYTES>())
 }

@@ -1,4 +1,4 @@
-//! `planscope token`: named tokens of a database, which a server may be using.
+//! `planscope token`: manages named tokens in a database, which a server may be using.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::config::{TokenArguments, TokenCommand};
 use crate::store::{Store, is_current};
 use crate::token::Token;
 
-/// Makes, lists or revokes named tokens.
+/// Creates, lists or revokes named tokens.
 pub fn run(arguments: &TokenArguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let lines = runtime.block_on(lines(arguments))?;
@@ -29,7 +29,8 @@ async fn lines(arguments: &TokenArguments) -> anyhow::Result<Vec<String>> {
     lines
 }
 
-/// Opens a database that the present version made: its tables are not changed under a server of an earlier one.
+/// Opens a database with the current schema version. An older database is refused, because a
+/// migration would affect a running server of an earlier version.
 async fn open(database: &Path) -> anyhow::Result<Store> {
     let shown = database.display();
     ensure!(database.is_file(), "there is no database {shown}; start the server once");
@@ -94,7 +95,7 @@ mod tests {
         let error = lines(&create()).await.unwrap_err().to_string();
         assert!(error.contains("there is no database"), "{error}");
 
-        // The server's connections stay open.
+        // Simulates the open connections of a running server.
         let server = Store::open(&database).await.unwrap();
         let token = lines(&create()).await.unwrap().remove(0);
         assert_eq!(token.len(), 32);

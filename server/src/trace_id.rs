@@ -1,18 +1,18 @@
-//! The address of a trace.
+//! The content address of a trace.
 
 use ingest::trace::TimeUnit;
 use sha2::{Digest, Sha256};
 
-/// Separates addresses of traces from hashes of the same bytes made for other purposes.
+/// Domain separator, so trace addresses differ from hashes of the same bytes for other purposes.
 const DOMAIN: &[u8] = b"planscope trace\0";
 
-/// Hashes the bytes of a trace as they come.
+/// Incremental hash of a trace.
 #[derive(Debug)]
 pub(crate) struct TraceHash(Sha256);
 
 impl TraceHash {
-    /// Starts the hash of a file whose times are in a unit and whose actions are of a stage, where one is given: the same bytes
-    /// with another unit or stage are another trace.
+    /// Starts a hash with the time unit and the optional pipeline stage. The same bytes with a
+    /// different unit or stage are a different trace.
     pub(crate) fn new(unit: TimeUnit, stage: Option<u32>) -> Self {
         let unit = match unit {
             TimeUnit::Microseconds => b'u',
@@ -26,12 +26,11 @@ impl TraceHash {
         })
     }
 
-    /// Takes further bytes.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// SHA-256 over all of them, in lower-case base32 without padding: 52 characters.
+    /// Returns the SHA-256 in lower-case base32 without padding: 52 characters.
     pub(crate) fn id(self) -> String {
         data_encoding::BASE32_NOPAD.encode(&self.0.finalize()).to_ascii_lowercase()
     }

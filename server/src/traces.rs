@@ -1,7 +1,7 @@
-//! Traces between the file that is uploaded and the columns that are stored.
+//! Import and display of traces.
 //!
-//! [`import`] reads a file and packs it by level of detail, lanes and time; [`view`] puts the parts that a view needs together
-//! again; [`observed`] makes iterations of a pipeline of annotated actions.
+//! [`import`] parses a file and packs it by level of detail, lanes and time. [`view`] assembles
+//! chunks to a view. [`observed`] reconstructs pipeline iterations from annotated actions.
 
 pub(crate) mod arrows;
 pub(crate) mod counters;
@@ -21,34 +21,36 @@ use tokio::sync::Semaphore;
 use crate::shares::Busy;
 use crate::shares::{Place, Places, Sharer};
 
-/// Slices of a stored part: a few tens of kilobytes packed, a few milliseconds to read.
+/// Slices per stored chunk: some tens of kilobytes packed, and milliseconds to load.
 pub(crate) const CHUNK_SPANS: usize = 4096;
-/// Names of a stored block.
+/// Names per stored block.
 pub(crate) const BLOCK_NAMES: u32 = 512;
 
-/// Limits of what is taken and kept.
+/// Limits for receiving and storing traces.
 #[derive(Debug, Clone)]
 pub struct TraceLimits {
-    /// Folder for files on their way; it needs room for as many of the largest size as may be on their way.
+    /// Folder for incoming files. It needs space for the maximum number of incoming files at
+    /// maximum size.
     pub folder: PathBuf,
-    /// Files that may be on their way at once.
+    /// Maximum number of incoming files.
     pub on_their_way: usize,
-    /// How long a place for a file is waited for.
+    /// Timeout for acquiring an upload slot.
     pub patience: Duration,
-    /// Largest upload, in MiB.
+    /// Maximum upload size in MiB.
     pub upload_mib: u64,
-    /// Limits of reading.
+    /// Limits for parsing.
     pub reading: ingest::trace::Limits,
-    /// How long a deleted trace can come back.
+    /// Time in which a deleted trace can be restored.
     pub retention: Duration,
 }
 
 impl TraceLimits {
-    /// As a server has them by default, with files on their way in a folder.
+    /// Returns the default limits with the given folder for incoming files.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self {
             folder,
-            // One is read while the next one comes, and one is left to other senders.
+            // A file is parsed while a second file is received. The third slot remains available to
+            // other senders.
             on_their_way: 3,
             patience: Duration::from_secs(30),
             upload_mib: 1024,
@@ -57,35 +59,37 @@ impl TraceLimits {
         }
     }
 
-    /// What was deleted before this moment cannot be brought back any more.
+    /// Returns the time before which deleted traces can no longer be restored.
     pub fn deleted_before(&self, now: Timestamp) -> Timestamp {
         let kept = SignedDuration::try_from(self.retention).unwrap_or(SignedDuration::MAX);
         now.checked_sub(kept).unwrap_or(Timestamp::MIN)
     }
 }
 
-/// Where traces are received and read, one at a time: the largest needs hundreds of megabytes.
+/// Receives and parses traces. Parsing is sequential, because large traces need hundreds of
+/// megabytes.
 #[derive(Debug)]
 pub struct Traces {
-    /// Limits of what is taken and kept.
+    /// Limits for receiving and storing traces.
     pub limits: TraceLimits,
     places: Places,
     turn: Arc<Semaphore>,
 }
 
 impl Traces {
-    /// Reads within limits.
+    /// Creates the state with the given limits.
     pub fn new(limits: TraceLimits) -> Self {
         let places = Places::new(limits.on_their_way, limits.patience);
         Self { places, turn: Arc::new(Semaphore::new(1)), limits }
     }
 
-    /// A place for a file on its way. It is waited for a while, and the file waits with its sender.
+    /// Acquires an upload slot. The client's data is not received meanwhile. Returns [`Busy`] on
+    /// timeout.
     pub async fn place(&self, sharer: &Sharer) -> Result<Place, Busy> {
         self.places.place(sharer).await
     }
 
-    /// A turn to read.
+    /// Returns the semaphore for parsing.
     pub(crate) fn turn(&self) -> Arc<Semaphore> {
         Arc::clone(&self.turn)
     }

@@ -1,8 +1,9 @@
-//! Turns at the processor and memory for planning: who computes next.
+//! Scheduling of CPU turns and memory for planning.
 //!
-//! Whoever computes takes a turn and the bytes that its plans take. Clients are served in rotation: of those who wait, the client
-//! with the fewest computations at work comes first, then the one that was served longest ago. A computation whose memory is not
-//! free is passed by others, a few times only.
+//! A computation uses a turn and the memory for the plans. Scheduling between clients is fair: the
+//! client with the fewest active computations has priority, then the client with the oldest grant.
+//! If a computation needs more memory than is free, later computations can overtake it a limited
+//! number of times.
 
 mod claimant;
 mod queue;
@@ -15,28 +16,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use queue::Queue;
 use tokio::sync::oneshot;
 
-/// What a computation takes.
+/// Resources for a computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
-    /// Turns at the processor: 1, or 0 for what has a limit of its own.
+    /// CPU turns: 1, or 0 for computations with a separate limit.
     pub turns: usize,
-    /// Bytes at its peak, by estimate.
+    /// Estimated peak memory in bytes.
     pub bytes: u64,
 }
 
 impl Demand {
-    /// A turn and so many bytes.
+    /// Creates a demand: one turn and the given memory.
     pub const fn turn(bytes: u64) -> Self {
         Self { turns: 1, bytes }
     }
 
-    /// Bytes without a turn.
+    /// Creates a demand: memory only.
     pub const fn memory(bytes: u64) -> Self {
         Self { turns: 0, bytes }
     }
 }
 
-/// Turns and memory, shared by all that compute.
+/// Shared pool of turns and memory.
 #[derive(Clone)]
 pub struct Turns {
     queue: Arc<Mutex<Queue>>,
@@ -49,7 +50,7 @@ impl fmt::Debug for Turns {
     }
 }
 
-/// A turn and its bytes, given back when it is dropped.
+/// A granted turn with its memory, released on drop.
 #[derive(Debug)]
 pub struct Turn {
     turns: Turns,
@@ -58,7 +59,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Bytes that the computation may take.
+    /// Memory limit in bytes.
     pub fn bytes(&self) -> u64 {
         self.demand.bytes
     }
@@ -72,18 +73,19 @@ impl Drop for Turn {
 }
 
 impl Turns {
-    /// So many turns, and so many bytes for all of them.
+    /// Creates a pool with the given number of turns and total memory in bytes.
     pub fn new(turns: usize, bytes: u64) -> Self {
         let total = Demand { turns: turns.max(1), bytes };
         Self { queue: Arc::new(Mutex::new(Queue::new(total))), total }
     }
 
-    /// Bytes of all turns together.
+    /// Total memory in bytes.
     pub fn most_bytes(&self) -> u64 {
         self.total.bytes
     }
 
-    /// Waits for a turn. More bytes than there are count as all there are. Dropping the future gives the place up.
+    /// Acquires a turn. A demand beyond the total memory is reduced to the total. Dropping the
+    /// future cancels the request.
     pub async fn take(&self, claimant: &Claimant, demand: Demand) -> Turn {
         let demand = Demand { bytes: demand.bytes.min(self.total.bytes), ..demand };
         let (ready, granted) = oneshot::channel();
@@ -94,22 +96,23 @@ impl Turns {
         drop(place);
         match turn {
             Ok(turn) => turn,
-            // The sender stays in the queue until it is served.
+            // The sender remains in the queue while the request is pending.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// A turn where one is free and nobody waits.
+    /// Returns a turn if one is free and the queue is empty.
     pub fn take_free(&self, claimant: &Claimant, demand: Demand) -> Option<Turn> {
         let demand = Demand { bytes: demand.bytes.min(self.total.bytes), ..demand };
         let is_taken = self.queue().take_free(claimant, demand);
         is_taken.then(|| Turn { turns: self.clone(), claimant: claimant.clone(), demand })
     }
 
-    /// Hands out what is free.
+    /// Grants free turns to pending computations.
     fn serve(&self) {
         let served = self.queue().serve();
-        // Behind the lock: a turn that nobody takes any more is given back here.
+        // Must run outside the lock: if the receiver is gone, the turn is dropped and released
+        // here.
         for (claimant, demand, ready) in served {
             let turn = Turn { turns: self.clone(), claimant, demand };
             drop(ready.send(turn));
@@ -117,12 +120,12 @@ impl Turns {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // The queue is changed in single steps, so it is whole even after a panic elsewhere.
+        // A panic cannot leave the queue inconsistent: each update is a single step.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue.
+/// Entry in the queue, removed on drop.
 struct Place<'a> {
     turns: &'a Turns,
     number: u64,
@@ -131,7 +134,7 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if self.turns.queue().leave(self.number) {
-            // It may have stood in the way of others.
+            // The removed entry may have blocked later entries.
             self.turns.serve();
         }
     }

@@ -1,4 +1,4 @@
-//! The built pages: of a folder, or inside the program.
+//! The built pages, from a folder or embedded in the program.
 
 #[cfg(feature = "embedded-web")]
 mod embedded;
@@ -16,9 +16,9 @@ use tower_http::services::fs::{Backend, DefaultServeDirFallback};
 
 use crate::error::{ApiError, pages_missing, succeeded, unsatisfiable};
 
-/// Names under /assets carry a hash of their content, so they never change.
+/// File names under /assets contain a content hash, so these files never change.
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// Everything else may change with the next build.
+/// All other files can change with the next build.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// The built pages.
@@ -35,18 +35,19 @@ enum Source {
 }
 
 impl Web {
-    /// The pages of a folder, which may come to be later.
+    /// Serves the pages in a folder. The folder may be created later.
     pub fn new(folder: &Path) -> Self {
         Self { source: Source::Folder(folder.to_owned()) }
     }
 
-    /// The pages inside the program.
+    /// Serves the embedded pages.
     #[cfg(feature = "embedded-web")]
     pub fn embedded() -> Self {
         Self { source: Source::Embedded }
     }
 
-    /// The pages of a folder where one is named; otherwise those inside the program, if it has any, or of the build.
+    /// Serves the pages in `folder` if set. Otherwise serves the embedded pages if available, or
+    /// those of the last build.
     pub fn find(folder: Option<&Path>) -> Self {
         #[cfg(feature = "embedded-web")]
         let without = Self::embedded;
@@ -55,7 +56,7 @@ impl Web {
         folder.map_or_else(without, Self::new)
     }
 
-    /// The one page that shows everything, or how to build it.
+    /// Returns the document for all pages, or build instructions.
     pub(crate) async fn page(&self) -> Response {
         let page = match &self.source {
             Source::Folder(folder) => tokio::fs::read(folder.join("index.html")).await,
@@ -75,8 +76,8 @@ impl Web {
         }
     }
 
-    /// A file of the build. A compressed sibling made by the build is sent in its place where the browser
-    /// takes it.
+    /// Returns a build file. If the browser accepts it, sends the compressed variant from the
+    /// build.
     pub(crate) async fn file(&self, request: Request) -> Response {
         let path = request.uri().path().to_owned();
         if !matches!(*request.method(), Method::GET | Method::HEAD) || path.ends_with('/') {

@@ -1,26 +1,27 @@
-//! The threads that searches run on.
+//! Worker threads for searches.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicUsize;
 
 use planner::host::{Workers, take_turns};
 
-/// So many threads, the asking one among them; they live as long as a round of a search, some milliseconds.
+/// Thread count, including the calling thread. Threads are started per search round and run for
+/// several milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threads(NonZeroUsize);
 
 impl Threads {
-    /// That many, at least one.
+    /// Creates a thread count of at least one.
     pub fn new(count: usize) -> Self {
         Self(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// One per core.
+    /// Creates a thread count equal to the number of cores.
     pub fn of_all_cores() -> Self {
         Self(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// How many.
+    /// Number of threads.
     pub const fn count(self) -> usize {
         self.0.get()
     }
@@ -32,7 +33,7 @@ impl Workers for Threads {
         let work = || take_turns(&next, jobs, job);
         std::thread::scope(|scope| {
             for _ in 1..self.count().min(jobs) {
-                // A machine that is out of threads does the work with those there are.
+                // If the system cannot create more threads, the existing threads do the work.
                 if std::thread::Builder::new().name("search".to_owned()).spawn_scoped(scope, work).is_err() {
                     break;
                 }
@@ -72,7 +73,7 @@ mod tests {
         let asking = std::thread::current().id();
         let others = std::sync::Barrier::new(2);
         Threads::new(2).run(2, &|_| {
-            // Both threads have a job before either goes on.
+            // Ensures that both threads have started a job.
             others.wait();
             assert_eq!(std::thread::current().id(), asking, "a bug of the test's making");
         });
@@ -96,7 +97,7 @@ mod tests {
         }
     }
 
-    /// The asker's threads at work on planners side by side, and on the searches of each.
+    /// Runs planners in parallel, with parallel searches in each planner.
     #[test]
     fn an_outcome_has_the_same_bytes_from_one_thread_and_from_four() {
         let mut scenario = parse(include_str!("../../examples/vlm-s-image-heavy.json")).unwrap();

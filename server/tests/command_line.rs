@@ -1,9 +1,9 @@
-//! The program from outside: what it prints, and how it ends.
+//! Tests the output and exit codes of the program.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
-/// Runs the program with a text on its standard input.
+/// Runs the program with `input` as standard input.
 fn planscope(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_planscope"))
         .args(arguments)
@@ -13,7 +13,7 @@ fn planscope(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that refuses its arguments closes its input unread.
+    // A program that refuses the arguments closes standard input unread.
     drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
     child.wait_with_output().unwrap()
 }
@@ -205,7 +205,8 @@ fn health_is_that_of_the_running_server() {
     assert!(!health(&address).status.success(), "a stopped server is not well");
 }
 
-/// Products of a device that is an H100 in all but these two figures, in Planscope's own format.
+/// Returns an H100 cluster with two modified parameters, and matching matrix product timings in the
+/// Planscope format.
 fn products() -> (planner::cluster::Cluster, String) {
     use std::fmt::Write;
 
@@ -213,7 +214,7 @@ fn products() -> (planner::cluster::Cluster, String) {
     let mut device = planner::cluster::presets::cluster("h100").unwrap();
     device.device.matmul_efficiency = 0.61;
     device.device.launch_us = 7.0;
-    // Kernels of a profile are timed alone, not at the power limit.
+    // Kernels in a profile are timed separately, below the power limit.
     device.device.curves.as_mut().unwrap().sustained = 1.0;
     let rates = planner::cost::operator::Rates::of(&device.device);
     let mut table = "kernel,m,k,n,product,time_us\n".to_owned();
@@ -243,7 +244,7 @@ fn a_device_is_calibrated_and_its_cluster_stands_in_a_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let [measured, fitted] = ["measured.csv", "fitted.json"].map(|name| folder.path().join(name));
     let (device, table) = products();
-    // One value in another unit, and three that are no times.
+    // One value in a different unit, and three invalid times.
     let bad = "matmul,64,64,64,forward,0\nmatmul,64,64,64,forward,-3\nmatmul,64,64,64,forward,NaN\n\
                matmul,8192,8192,8192,forward,0.9\n";
     std::fs::write(&measured, table + bad).unwrap();
@@ -355,7 +356,8 @@ fn uneven_pipeline() -> serde_json::Value {
     })
 }
 
-/// p = 2, m = 2, F = B = 1 s: the last rank waits 1, works 4, and the last gradient comes back in 1.
+/// p = 2, m = 2, F = B = 1 s: the last rank idles for 1 s and works for 4 s. The last gradient adds
+/// 1 s.
 #[test]
 fn a_raw_problem_is_solved_from_standard_input_or_a_file() {
     let problem = uneven_pipeline().to_string();
@@ -374,7 +376,8 @@ fn a_raw_problem_is_solved_from_standard_input_or_a_file() {
     assert_eq!(planscope(&["solve", "nowhere.json"], "").status.code(), Some(1));
 }
 
-/// Uneven microbatches whose best order, of 69 s, the first look misses by 3 s.
+/// Non-uniform microbatches. The optimal order has a makespan of 69 s, and the initial solution is
+/// 3 s slower.
 #[test]
 fn no_time_still_gives_an_order_that_says_so() {
     let mut problem = uneven_pipeline();

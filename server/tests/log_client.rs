@@ -1,4 +1,4 @@
-//! The commands that the page of a run shows, run by a shell as they stand against the program.
+//! Runs the commands from the run page in a shell, against a server process.
 
 use std::fs;
 use std::io::Write;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use api::run::{ClientCommands, CreatedRun, PointPage, RunDetail};
 
-/// How long is waited for what takes a second or two.
+/// Timeout for operations of one or two seconds.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A process that ends with its test.
+/// A process that is killed at the end of the test.
 struct Running(Child);
 
 impl Running {
@@ -21,7 +21,7 @@ impl Running {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// Ends it as a crash of the machine would: without a word.
+    /// Kills the process, like a machine crash.
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -35,7 +35,7 @@ impl Drop for Running {
     }
 }
 
-/// The server on a free port of this machine.
+/// A server on a free local port.
 struct Server {
     origin: String,
     address: String,
@@ -74,7 +74,7 @@ impl Server {
         self.get::<RunDetail>(&api::path::run(run)).summary.bytes
     }
 
-    /// The points of a log that is imported in one piece.
+    /// Imports a log as a complete file and returns the points.
     fn whole(&self, log: &Path) -> PointPage {
         let file = format!("@{}", log.display());
         let url = format!("{}{}", self.origin, api::path::RUN_IMPORT);
@@ -83,7 +83,7 @@ impl Server {
     }
 }
 
-/// What curl prints, where it succeeds.
+/// Returns the output of curl if it succeeds.
 fn curl(arguments: &[&str]) -> Option<String> {
     let output = Command::new("curl").args(arguments).output().unwrap();
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
@@ -111,15 +111,15 @@ fn is_at_hand(program: &str, argument: &str) -> bool {
     at_hand
 }
 
-/// A shell of the folder that runs a command, faster than people want it.
+/// Runs a command in a shell, with shorter sleeps than for users.
 fn shell(folder: &Path, command: &str) -> Shell {
     let command = command.replace("sleep 5", "sleep 0.1").replace("sleep 1", "sleep 0.1");
-    // A group of its own, so that all that it starts ends with it.
+    // A separate process group, so that all child processes are killed with it.
     let shell = Command::new("sh").args(["-c", &command]).current_dir(folder).process_group(0).spawn().unwrap();
     Shell(shell)
 }
 
-/// A shell and all that it started.
+/// A shell with child processes.
 struct Shell(Child);
 
 impl Drop for Shell {
@@ -155,11 +155,11 @@ fn the_loop_survives_crashes_of_the_server_and_opens_the_next_file() {
     let mut sent = 0;
     for number in 1..=60 {
         let text = step(number);
-        // In the middle of a line as often as not.
+        // This often splits the text inside a line.
         append(&log, &text[..40]);
         if number % 20 == 0 {
             server.restart(folder.path());
-            // What it says is stored can be read, and no row is torn.
+            // All acknowledged data can be read, and all rows are complete.
             let page: PointPage = server.get(&api::path::run_points(&created.run, 0, 5000));
             assert!(page.points.iter().all(|point| point.step_s.is_some()), "{page:?}");
         }
@@ -170,7 +170,7 @@ fn the_loop_survives_crashes_of_the_server_and_opens_the_next_file() {
     let whole = server.whole(&log);
     assert_eq!(whole.points.len(), 60);
 
-    // Written anew, and shorter: the next file.
+    // A rewritten, shorter log starts the next file.
     fs::write(&log, step(61)).unwrap();
     until(|| server.bytes(&created.run) == sent + step(61).len() as u64);
     assert!(Command::new("sh").args(["-c", &commands.finish]).status().unwrap().success());
@@ -191,7 +191,7 @@ fn the_stream_goes_on_after_curl_was_killed() {
     let server = Server::start(folder.path());
     let created = server.opens_run();
     let commands = ClientCommands::of(&server.origin, &created.run, &created.ingest_token);
-    // Once, with curl's own process at hand.
+    // Upload once with a curl process controlled by the test.
     let url = format!("{}{}?offset=0", server.origin, api::path::run_log(&created.run));
     let mut tail = Command::new("tail").args(["-c", "+1", "-F"]).arg(&log).stdout(Stdio::piped()).spawn().unwrap();
     let bearer = format!("Authorization: Bearer {}", created.ingest_token);

@@ -1,5 +1,5 @@
-//! `planscope calibrate` on published profiles, in the folder that PLANSCOPE_DATA names: the figures of the presets are
-//! what it makes of them.
+//! Runs `planscope calibrate` on published profiles in the folder `PLANSCOPE_DATA`. The results
+//! must match the device presets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,12 +10,13 @@ use planner::cost::Group;
 use planner::cost::kernel::Kernel;
 use planner::cost::operator::Rates;
 
-/// Most by which a fitted figure may differ from the preset's.
+/// Maximum relative difference between a fitted parameter and the preset.
 const FIGURE: f64 = 0.02;
-/// Most by which predicted times may differ on average, where a figure that the timings hardly determine differs.
+/// Maximum mean relative difference between predicted times, for parameters that the timings do not
+/// determine well.
 const TIME: f64 = 0.01;
 
-/// Figures of a part, by their JSON pointers.
+/// JSON pointers of the parameters in a part.
 type Figures = &'static [&'static str];
 
 const MATMUL: Figures = &["/device/matmul_efficiency", "/device/launch_us", "/device/curves/matmul"];
@@ -28,7 +29,7 @@ const COLLECTIVES: Figures = &["/intra_node/efficiency", "/intra_node/curve"];
 struct Data(PathBuf);
 
 impl Data {
-    /// The folder of published profiles, where it is at hand.
+    /// Returns the folder with published profiles, if available.
     fn find() -> Option<Self> {
         let folder = std::env::var_os("PLANSCOPE_DATA").map(|data| Self(Path::new(&data).join("data")));
         if folder.is_none() {
@@ -37,7 +38,7 @@ impl Data {
         folder
     }
 
-    /// Files of a folder whose names begin so, in the order of their names.
+    /// Lists files in a folder by name prefix, in name order.
     fn files(&self, folder: &str, start: &str) -> Vec<PathBuf> {
         let folder = std::fs::read_dir(self.0.join(folder)).unwrap();
         let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
@@ -48,7 +49,7 @@ impl Data {
     }
 }
 
-/// What the program makes of profiles.
+/// Calibrates a cluster from profiles.
 fn calibrate(profiles: &[PathBuf], start: [&str; 2]) -> Cluster {
     let output =
         Command::new(env!("CARGO_BIN_EXE_planscope")).arg("calibrate").args(profiles).args(start).output().unwrap();
@@ -74,7 +75,7 @@ fn predicted(cluster: &Cluster, sample: &Sample) -> f64 {
     }
 }
 
-/// Every figure is the preset's, or the times that follow from them are.
+/// Checks that all parameters match the preset, or that the predicted times match.
 fn agree(fitted: &Cluster, shipped: &Cluster, figures: Figures, samples: &[Sample], part: fn(&Kernel) -> bool) {
     let [ours, theirs] = [fitted, shipped].map(|cluster| serde_json::to_value(cluster).unwrap());
     let numbers = |value: &serde_json::Value| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Sweeps without a server: shares, a process that dies, and gathering.
+//! Tests sweeps without a server: shards, killed processes, and merging.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ fn planscope(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_planscope")).args(arguments).env_clear().output().unwrap()
 }
 
-/// A sweep over so many seeds, in a file.
+/// Writes a sweep over a number of seeds to a file.
 fn sweep(folder: &Path, seeds: u32) -> String {
     let sweep = json!({
         "schema": "sweep/1",
@@ -90,21 +90,21 @@ fn a_killed_process_goes_on_where_it_was() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Killed as soon as it has written anything new.
+        // Kill the process as soon as it has written new data.
         let before = fs::read(&cut).map_or(0, |bytes| bytes.len());
         while fs::read(&cut).map_or(0, |bytes| bytes.len()) <= before && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(2));
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What a crash of the machine leaves: half a line.
+        // Simulate a machine crash with an incomplete line.
         let half = &all[1].as_bytes()[..20 + kill];
         OpenOptions::new().append(true).open(&cut).unwrap().write_all(half).unwrap();
     }
     let done = planscope(&["sweep", &sweep, "--out", &cut, "--resume"]);
     assert!(done.status.success(), "{}", words(&done));
     assert_eq!(fs::read(&cut).unwrap(), fs::read(&whole).unwrap());
-    // Once more there is nothing to do, and another sweep is not written behind this one.
+    // A repeated run has no work to do, and a different sweep is not appended to the file.
     assert!(planscope(&["sweep", &sweep, "--out", &cut, "--resume"]).status.success());
     assert_eq!(fs::read(&cut).unwrap(), fs::read(&whole).unwrap());
     let other = planscope(&["sweep", &self::sweep(folder, 2), "--out", &cut, "--resume"]);
@@ -127,7 +127,7 @@ fn shares_are_gathered_once_and_missing_ones_are_named() {
     for added in ["8 new", "0 new"] {
         let output = planscope(&["import", &first, &second, &fourth, "--database", &database]);
         assert_eq!(output.status.code(), Some(3), "{}", words(&output));
-        // Ten points in four shares: the third has 2 and 6.
+        // Ten points in four shards: the third shard contains points 2 and 6.
         for expected in [added, "missing points: 2, 6\n", "missing shards of 4: 3\n"] {
             assert!(words(&output).contains(expected), "{expected}: {}", words(&output));
         }

@@ -1,4 +1,4 @@
-//! The coefficients that a fit may change: their place in a cluster, their bounds and the timings that determine them.
+//! Fit coefficients: path in the cluster, bounds, and the timings that determine them.
 
 use crate::cluster::{Cluster, Curves, Device, Link, LinkCurve};
 use crate::cost::kernel::{Kernel, Operation, Product};
@@ -6,16 +6,16 @@ use crate::cost::kernel::{Kernel, Operation, Product};
 use super::report::{Bound, CoefficientReport, Outcome};
 use super::{FEWEST, Sample};
 
-/// Messages of so many bytes are limited by the bandwidth of the link.
+/// Minimum message size in bytes that is limited by link bandwidth.
 const LARGE_MESSAGE: f64 = 16_777_216.0;
 
 /// Fewest message sizes that determine the factor of a collective.
 const FEWEST_OF_A_FACTOR: usize = 4;
 
-/// Start of a kernel on a typical device, in µs.
+/// Kernel launch time for a typical device, in µs.
 const TYPICAL_LAUNCH_US: f64 = 4.0;
 
-/// One number of a device or a link.
+/// A device or link coefficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coefficient {
     MatMulEfficiency,
@@ -70,7 +70,7 @@ impl Coefficient {
         Self::AllToAll,
     ];
 
-    /// Its path in the JSON of a cluster.
+    /// JSON path in a cluster.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::MatMulEfficiency => "device.matmul_efficiency",
@@ -99,7 +99,7 @@ impl Coefficient {
         }
     }
 
-    /// The smallest and the largest value that a fit may give it.
+    /// Minimum and maximum value in a fit.
     pub(super) const fn bounds(self) -> (f64, f64) {
         match self {
             Self::Grouped => (0.2, 1.1),
@@ -114,7 +114,8 @@ impl Coefficient {
             Self::AttentionEfficiency | Self::LinkEfficiency => (0.1, 1.0),
             Self::HalfBlocks => (0.0, 2000.0),
             Self::AttentionBackward => (0.3, 1.3),
-            // No stream reaches the data sheet's figure; one that seems to comes from the cache.
+            // No stream reaches the data-sheet bandwidth. A higher measurement comes from the
+            // cache.
             Self::MemoryEfficiency => (0.2, 0.95),
             Self::Base => (0.0, 200.0),
             Self::SmallBytes => (0.0, 1e6),
@@ -133,7 +134,7 @@ impl Coefficient {
         }
     }
 
-    /// A cluster with the curves of a typical device and link, and the efficiencies of `cluster`.
+    /// Returns `cluster` with typical curves for device and link, but unchanged efficiencies.
     pub(super) fn typical(cluster: &Cluster) -> Cluster {
         let mut typical = cluster.clone();
         typical.device.curves = Some(Curves::generic());
@@ -142,7 +143,7 @@ impl Coefficient {
         typical
     }
 
-    /// Its value; a cluster without curves has those of a typical device.
+    /// Returns the coefficient. A cluster without curves has typical values.
     pub(super) fn get(self, cluster: &Cluster) -> f64 {
         let mut own = cluster.clone();
         *self.place(&mut own)
@@ -152,7 +153,7 @@ impl Coefficient {
         *self.place(cluster) = value;
     }
 
-    /// The bound that a value is at.
+    /// Returns the bound that `value` has reached, if any.
     pub(super) fn bound_at(self, value: f64) -> Option<Bound> {
         let (low, high) = self.bounds();
         let near = (high - low) * 1e-4;
@@ -163,7 +164,7 @@ impl Coefficient {
         }
     }
 
-    /// Its value in a cluster, with the outcome of the fit.
+    /// Creates the report for this coefficient.
     pub(super) fn report(self, shapes: usize, outcome: Outcome, cluster: &Cluster) -> CoefficientReport {
         let (name, fewest, value) = (self.name(), self.fewest(), self.get(cluster));
         CoefficientReport { name, shapes, fewest, outcome, value }
@@ -198,9 +199,10 @@ impl Coefficient {
         }
     }
 
-    /// Whether a timing counts for this coefficient, if its predicted time depends on it. Factors relative to a base
-    /// case (a backward pass to a forward pass, other collectives to an all-reduce) need timings of their own case; all other
-    /// coefficients need timings of the base case, because otherwise a factor and its base could not be separated.
+    /// Returns whether a timing counts for this coefficient, if its predicted time depends on it.
+    /// Relative factors (backward to forward, other collectives to all-reduce) need timings of
+    /// their specific case. Other coefficients need timings of the base case, because otherwise a
+    /// factor and its base are not separable.
     pub(super) fn is_measured_by(self, sample: &Sample) -> bool {
         match (self, &sample.kernel) {
             (Self::InputGrad, Kernel::MatMul(product)) => product.product == Product::InputGrad,
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
     use crate::cluster::presets::clusters;
 
-    /// Every coefficient is at the path of its name, and the presets are within the bounds.
+    /// All names are valid paths, and the presets are within the bounds.
     #[test]
     fn names_are_paths_and_presets_are_within_the_bounds() {
         let all = Coefficient::MATMUL

@@ -8,7 +8,7 @@ use super::{Layout, RankMemory};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NearestMiss {
-    /// Degrees.
+    /// Degrees of parallelism.
     pub layout: Layout,
     /// Rank with the highest peak memory.
     pub rank: u32,

@@ -1,7 +1,9 @@
-//! Checks that a run and a plan are the same job, from figures of the log that do not depend on speed (docs/models.md, section 15).
+//! Checks that a run and a plan are the same job, based on log values that do not depend on speed
+//! (docs/models.md, section 15).
 //!
-//! Times, rates and utilisation differ between a run and its plan; the work of one step does not. A log that disagrees about
-//! samples, tokens, operations or devices of a step was written by another job, and no difference of times means anything.
+//! Times, rates and utilization differ between a run and its plan, but the work per step is equal.
+//! If samples, tokens, FLOPs or devices per step differ, the log is from another job, and time
+//! differences have no meaning.
 
 mod correction;
 mod device;
@@ -23,12 +25,13 @@ use serde::{Deserialize, Serialize};
 
 use super::flop_formula::{FlopFormula, formulas_near};
 
-/// Relative tolerance of the samples of a step, where they are derived from rates; stated batches must agree to the sample.
+/// Relative tolerance for samples per step if they are derived from rates. A batch size stated in
+/// the log must match exactly.
 const SAMPLES_TOLERANCE: f64 = 0.005;
-/// Relative tolerance of the tokens of a step, beyond the spread of the simulated batches: logs print rates with three digits, and
-/// steps of a log are averages.
+/// Relative tolerance for tokens per step, in addition to the range of the simulated batches. Logs
+/// print rates with three digits, and logged steps are averages.
 const TOKENS_TOLERANCE: f64 = 0.10;
-/// Relative tolerance of the number of devices before it is rounded.
+/// Relative tolerance for the number of devices before rounding.
 const DEVICES_TOLERANCE: f64 = 0.02;
 /// Relative tolerance of the operations of a step, around the nearest known formula.
 const FLOPS_TOLERANCE: f64 = 0.01;
@@ -36,48 +39,48 @@ const FLOPS_TOLERANCE: f64 = 0.01;
 /// the router, the embedding or the norms. A model of other dimensions may have as many operations.
 const FLOPS_NEAR: f64 = 0.10;
 
-/// Figures of a log that identify its job: medians over the steps that count. Absent where the log does not state them.
+/// Logged values that identify a job: medians over the valid steps. `None` if the log has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LoggedJob {
-    /// Time of a step, in s.
+    /// Step time in seconds.
     pub step_s: Option<f64>,
-    /// Stated global batch size, in samples.
+    /// Stated global batch size in samples.
     pub global_batch: Option<f64>,
-    /// Samples per second of the whole job.
+    /// Samples per second, whole job.
     pub samples_per_s: Option<f64>,
-    /// Tokens per second of the whole job.
+    /// Tokens per second, whole job.
     pub tokens_per_s: Option<f64>,
-    /// Tokens per second of one device.
+    /// Tokens per second and device.
     pub tokens_per_s_per_device: Option<f64>,
     /// Stated number of devices (world size).
     pub devices: Option<f64>,
-    /// Stated length of a sequence, in tokens.
+    /// Stated sequence length in tokens.
     pub sequence_length: Option<f64>,
-    /// Stated transformer layers of the model.
+    /// Stated number of transformer layers.
     pub layers: Option<f64>,
-    /// Stated width of the residual stream.
+    /// Stated hidden size.
     pub hidden_size: Option<f64>,
-    /// Stated width inside the MLP, of an expert in a mixture of experts.
+    /// Stated MLP hidden size; for a mixture of experts, per expert.
     pub feed_forward_size: Option<f64>,
-    /// Stated query heads.
+    /// Stated number of query heads.
     pub attention_heads: Option<f64>,
     /// Stated key and value heads.
     pub kv_heads: Option<f64>,
-    /// Stated experts of a layer; 0 for a dense model.
+    /// Stated experts per layer; 0 for a dense model.
     pub experts: Option<f64>,
-    /// Stated vocabulary, as the program pads it.
+    /// Stated vocabulary size, including padding.
     pub vocabulary: Option<f64>,
-    /// Stated number of parameters that are trained.
+    /// Stated number of trained parameters.
     pub trained_parameters: Option<f64>,
     /// Stated number format of products.
     pub precision: StatedPrecision,
     /// Stated parallel layout.
     pub layout: StatedLayout,
-    /// Stated device.
+    /// Stated device name.
     pub device: Option<DeviceName>,
-    /// TFLOP/s of one device, by the log's own formula.
+    /// TFLOP/s per device, by the formula used in the log.
     pub tflops_per_device: Option<f64>,
-    /// Largest allocated memory of a device, in GiB.
+    /// Peak allocated memory per device in GiB.
     pub memory_gib: Option<f64>,
 }
 
@@ -86,99 +89,101 @@ pub struct LoggedJob {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JobQuantity {
-    /// Samples (sequences where samples are packed) of a step.
+    /// Samples per step; sequences if samples are packed.
     GlobalBatch,
-    /// Tokens of a step.
+    /// Tokens per step.
     TokensPerStep,
-    /// Devices of the job.
+    /// Number of devices.
     Devices,
-    /// Floating-point operations of a step.
+    /// Floating-point operations per step.
     FlopsPerStep,
-    /// TFLOP/s per device against the peak of the device.
+    /// TFLOP/s per device, compared to the device peak.
     PeakTflops,
-    /// Memory of a device against its capacity, in GiB.
+    /// Memory per device in GiB, compared to the device capacity.
     DeviceMemory,
-    /// Transformer layers of a language model.
+    /// Number of transformer layers, for a language model.
     Layers,
-    /// Width of the residual stream of a language model.
+    /// Hidden size of a language model.
     HiddenSize,
-    /// Width inside the MLP of a language model.
+    /// MLP hidden size of a language model.
     FeedForwardSize,
     /// Query heads of a language model.
     AttentionHeads,
     /// Key and value heads of a language model.
     KvHeads,
-    /// Experts of a layer; 0 for a dense model.
+    /// Experts per layer; 0 for a dense model.
     Experts,
-    /// Vocabulary of a language model.
+    /// Vocabulary size of a language model.
     Vocabulary,
-    /// Parameters that are trained.
+    /// Number of trained parameters.
     TrainedParameters,
     /// Bits of an element of a product: 8 for fp8, 16 for bf16 and fp16, 32 for fp32.
     ProductBits,
-    /// The accelerator, by its name.
+    /// Accelerator name.
     Device,
     /// Degrees, microbatch and recomputation, by their names.
     Layout,
 }
 
-/// Result of one check.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
     /// Run and plan agree within the tolerance.
     Same,
-    /// They do not: these are different jobs.
+    /// Run and plan are different jobs.
     Different,
     /// The job is the same, and the plan has another layout than the run: their times cannot be compared.
     OtherLayout,
-    /// The log does not state enough.
+    /// The log does not state the required values.
     NotChecked,
 }
 
-/// One check.
+/// A check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobCheck {
-    /// The quantity.
+    /// Checked quantity.
     pub quantity: JobQuantity,
-    /// The result.
+    /// Result of the check.
     pub agreement: Agreement,
-    /// Value of the log; absent where it cannot be derived.
+    /// Logged value; not set if it cannot be derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// Value of the plan; of the peak and the memory, the limit of the device.
+    /// Planned value. For peak and memory, the device limit.
     pub planned: f64,
-    /// How the measured value is derived; where it was not checked, what the log would have to state.
+    /// Derivation of the measured value, or the missing log values if not checked.
     pub derivation: String,
-    /// Consequence of a difference; empty where there is none.
+    /// Consequence of a difference; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub consequence: String,
-    /// Value of the log where it is a name; empty where it is a number.
+    /// Logged name; empty for numbers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub measured_name: String,
-    /// Value of the plan where it is a name; empty where it is a number.
+    /// Planned name; empty for numbers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub planned_name: String,
 }
 
-/// Comparison of a run's job with a plan's.
+/// Comparison between a run's job and a planned job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobComparison {
-    /// Every check, in a fixed order.
+    /// All checks, in a fixed order.
     pub checks: Vec<JobCheck>,
-    /// Changes to the scenario that make it the run's job; empty where run and plan agree or no change is known.
+    /// Scenario changes that match the run's job. Empty if run and plan agree, or no change
+    /// applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub corrections: Vec<Correction>,
-    /// Formulas that explain the TFLOP/s of the log, the closest first; empty where it prints none or no known formula fits.
+    /// Formulas that explain the logged TFLOP/s, closest first. Empty if the log does not print
+    /// TFLOP/s or no formula matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub formulas: Vec<FlopFormula>,
 }
 
 impl JobCheck {
-    /// A check of numbers.
+    /// Creates a check for numbers.
     fn new(
         quantity: JobQuantity,
         agreement: Agreement,
@@ -192,7 +197,7 @@ impl JobCheck {
 }
 
 impl JobComparison {
-    /// Whether no check found a difference.
+    /// Returns true if no check found a difference.
     pub fn is_same_job(&self) -> bool {
         self.checks.iter().all(|check| check.agreement != Agreement::Different)
     }
@@ -207,14 +212,14 @@ impl JobComparison {
         self.is_same_job() && self.is_same_layout()
     }
 
-    /// The checks that found a difference.
+    /// Returns the checks that found a difference.
     pub fn differences(&self) -> impl Iterator<Item = &JobCheck> {
         self.checks.iter().filter(|check| check.agreement == Agreement::Different)
     }
 }
 
 impl LoggedJob {
-    /// Samples of a step and whether the log states them.
+    /// Returns samples per step, and whether the log states them.
     fn samples(&self) -> Option<(f64, bool)> {
         self.global_batch
             .map(|samples| (samples, true))
@@ -234,7 +239,8 @@ impl LoggedJob {
         Some(devices.round().max(1.0)).filter(|whole| is_near(*whole))
     }
 
-    /// Tokens of a step; a rate of one device counts for `devices` of them. Without a rate, samples of the stated sequence length.
+    /// Returns tokens per step. A rate per device is multiplied by `devices`. Without a rate,
+    /// returns samples times the stated sequence length.
     fn tokens(&self, devices: f64) -> Option<f64> {
         let rate = self.tokens_per_s.or_else(|| self.tokens_per_s_per_device.map(|rate| rate * devices));
         let by_rate = rate.zip(self.step_s).map(|(rate, step_s)| rate * step_s);
@@ -306,7 +312,7 @@ fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> Job
         );
     };
     let spread = is_within(measured, plan.tokens.least, plan.tokens.most, TOKENS_TOLERANCE);
-    // Some programs count the padding.
+    // Some frameworks include padding tokens.
     let padded = is_within(measured, plan.padded_tokens.least, plan.padded_tokens.most, TOKENS_TOLERANCE);
     let derivation = match (log.tokens_per_s, log.tokens_per_s_per_device, devices) {
         (Some(_), ..) => "tokens per second x step time",
@@ -343,7 +349,7 @@ fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
     )
 }
 
-/// The check of operations, and the formulas that explain those of the log.
+/// Returns the FLOP check, and the formulas that match the logged value.
 fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool) -> (JobCheck, Vec<FlopFormula>) {
     let quantity = JobQuantity::FlopsPerStep;
     let own = plan.model_flops();
@@ -429,7 +435,7 @@ fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     )
 }
 
-/// A dimension of the model, which a log states exactly.
+/// Returns the check for a model dimension, which must match exactly.
 fn check_shape(quantity: JobQuantity, measured: Option<f64>, planned: f64, missing: &str) -> JobCheck {
     let Some(measured) = measured else { return not_checked(quantity, planned, missing) };
     let agrees = (measured - planned).abs() < 0.5;

@@ -1,4 +1,4 @@
-//! Tokens and sessions that end while a request is under way: what it still sends or is sent ends too.
+//! Terminates open requests and responses when their token or session becomes invalid.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,14 +15,13 @@ use super::Access;
 use super::known::BELIEVED;
 use crate::store::StoreError;
 
-/// By what an actor was found, as a hash.
+/// Credential of an actor, as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credential {
-    /// A named token.
     Token([u8; 32]),
-    /// A session of a named token.
+    /// Session opened with a named token.
     Session([u8; 32]),
-    /// A session of the server's token.
+    /// Session opened with the server token.
     ServerSession([u8; 32]),
 }
 
@@ -37,11 +36,11 @@ impl Credential {
     }
 }
 
-/// Ends bodies with a credential.
+/// Ends request and response bodies together with a credential.
 pub(super) struct Watched {
     access: Arc<Access>,
     credential: Credential,
-    /// Whether the body of the request was ended.
+    /// True if the request body was terminated.
     is_ended: Arc<AtomicBool>,
 }
 
@@ -50,7 +49,7 @@ impl Watched {
         Self { access: Arc::clone(access), credential, is_ended: Arc::default() }
     }
 
-    /// The body of a request, which breaks off with the credential.
+    /// Returns a request body that fails when the credential becomes invalid.
     pub(super) fn request(&self, body: Body) -> Body {
         if body.is_end_stream() {
             return body;
@@ -58,7 +57,8 @@ impl Watched {
         self.body(body, false, Arc::clone(&self.is_ended))
     }
 
-    /// An answer: a stream of events ends with the credential, another long one breaks off.
+    /// Wraps a response body of unknown length. When the credential becomes invalid, an event
+    /// stream closes normally and other bodies fail.
     pub(super) fn answer(&self, response: Response) -> Response {
         if response.body().size_hint().exact().is_some() {
             return response;
@@ -68,7 +68,7 @@ impl Watched {
         response.map(|body| self.body(body, is_events, Arc::default()))
     }
 
-    /// Whether the request ended before all of it came.
+    /// Returns true if the request body was terminated.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
@@ -79,7 +79,8 @@ impl Watched {
     }
 }
 
-/// Resolves when a credential is good no longer. What the command line revokes is found within seconds.
+/// Resolves when the credential becomes invalid. Revocations on the command line are detected
+/// within seconds.
 async fn until_ended(access: Arc<Access>, credential: Credential) {
     let mut news = access.ended.subscribe();
     loop {
@@ -88,22 +89,22 @@ async fn until_ended(access: Arc<Access>, credential: Credential) {
         match credential.is_good(&access).await {
             Ok(true) => {}
             Ok(false) => return,
-            // What cannot be looked up now is looked up again.
+            // A failed lookup is repeated.
             Err(error) => tracing::debug!("a token was not looked up: {error}"),
         }
     }
 }
 
-/// A body that ends with a credential.
+/// A body that terminates with a credential.
 struct Ending {
     body: Body,
     ended: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Whether it ends as if it were whole.
+    /// If true, the body closes normally instead of failing.
     is_quiet: bool,
     is_ended: Arc<AtomicBool>,
 }
 
-/// The token or the session of a request ended before its body did.
+/// Error: the token or session became invalid during the transfer.
 #[derive(Debug)]
 struct Ended;
 

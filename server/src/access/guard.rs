@@ -1,4 +1,4 @@
-//! The guard in front of all routes.
+//! Middleware in front of all routes: admits requests, records changes and adds security headers.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::changes::Change;
 use crate::client::{self, sender};
 use crate::error::ApiError;
 
-/// Headers of every answer.
+/// Security headers for all responses.
 ///
-/// The policy allows scripts from here only, WebAssembly included. Styles may stand inline, because the chart
-/// library positions its elements that way; images may be made by the page itself, for the export of charts.
+/// The policy permits scripts only from this server, including WebAssembly. Inline styles are
+/// permitted because the chart library uses them to position elements. `data:` and `blob:` images
+/// are permitted for chart export.
 pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (
         HeaderName::from_static("content-security-policy"),
@@ -31,7 +32,7 @@ pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Lets a request pass, or answers why not.
+/// Middleware: runs admitted requests and rejects all others.
 pub async fn guard(
     State(access): State<Arc<Access>>,
     route: Option<MatchedPath>,
@@ -39,7 +40,7 @@ pub async fn guard(
     next: Next,
 ) -> Response {
     let route = route.as_ref().map(MatchedPath::as_str);
-    // Of the parts alone: a body is not shared between threads.
+    // Borrow only the parts: a body is not `Sync`.
     let (parts, body) = request.into_parts();
     let mut response = match access.admit(&parts, route).await {
         Ok(admitted) => pass(&access, admitted, route, Request::from_parts(parts, body), next).await,
@@ -51,7 +52,7 @@ pub async fn guard(
     response
 }
 
-/// Answers a request that may pass, and records what it changed.
+/// Runs an admitted request and records the change.
 async fn pass(
     access: &Arc<Access>,
     admitted: Option<Admitted>,
@@ -61,7 +62,7 @@ async fn pass(
 ) -> Response {
     let cookie = client::new_cookie(&request);
     let change = route.and_then(|route| Change::of(request.method(), request.uri(), route));
-    // A handler of logs looks at the token itself, which may be wrong too.
+    // The handlers for logs validate the token themselves, so it may still be invalid here.
     let may_be_wrong =
         (admitted.is_none() && bearer(request.headers()).is_some()).then(|| sender(request.extensions()));
     let Admitted { actor, credential } = admitted.unwrap_or_else(|| Actor::of_run_token().into());

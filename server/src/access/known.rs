@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::actor::Actor;
 
-/// How long what was looked up is believed: a token that the command line revokes ends within this time.
+/// Lifetime of cached lookups. A token revoked on the command line remains valid up to this time.
 pub(super) const BELIEVED: Duration = Duration::from_secs(5);
-/// Actors that are remembered.
+/// Maximum number of cached actors.
 const MOST: usize = 1024;
 
-/// Actors that were looked up of late, by the hash of what they sent.
+/// Cache of recent lookups: hash of the credential to actor and lookup time.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<BTreeMap<[u8; 32], (Actor, Duration)>>);
 
@@ -30,13 +30,13 @@ impl Known {
         known.insert(hash, (actor.clone(), now));
     }
 
-    /// Nothing is believed any longer: a token was revoked or a session ended.
+    /// Clears the cache when a token or session becomes invalid.
     pub(super) fn clear(&self) {
         self.locked().clear();
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], (Actor, Duration)>> {
-        // Changed in single steps, so it is whole even after a panic elsewhere.
+        // A panic cannot leave the map inconsistent: each update is a single step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

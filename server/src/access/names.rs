@@ -1,4 +1,4 @@
-//! The names that this server answers to, and which of them browsers reach by TLS.
+//! Host names for this server, and detection of TLS between browser and proxy.
 
 use std::net::IpAddr;
 
@@ -7,23 +7,23 @@ use axum::http::request::Parts;
 
 use crate::error::ApiError;
 
-/// Longest part of a foreign name that an answer repeats, in characters.
+/// Maximum length in characters for a foreign name in an error message.
 const LONGEST_SHOWN: usize = 100;
 
-/// Names beside the loopback ones.
+/// Configured host names, in addition to the loopback names.
 #[derive(Debug, Default)]
 pub(super) struct Names(Vec<Name>);
 
 #[derive(Debug)]
 struct Name {
-    /// In lower case and without port.
+    /// Lowercase name, port removed.
     host: String,
-    /// Whether browsers reach it without TLS.
+    /// True if browsers use plain HTTP for this name.
     is_plain: bool,
 }
 
 impl Names {
-    /// These names. One that is reached without TLS has `http://` before it.
+    /// Parses the configured names. The prefix `http://` means plain HTTP.
     pub(super) fn new(hosts: &[String]) -> Self {
         let names = hosts.iter().map(|host| {
             let host = host.trim().to_ascii_lowercase();
@@ -33,12 +33,13 @@ impl Names {
             };
             Name { host: without_port(host.trim_end_matches('/')).to_owned(), is_plain }
         });
-        // Container files leave variables empty. A request without a name is for no server.
+        // Container files leave variables empty. An empty name would match requests that have no
+        // host.
         Self(names.filter(|name| !name.host.is_empty()).collect())
     }
 
-    /// The host that a request is for: that of an absolute address, else that of the header. Both must be of this server, so that
-    /// no address gets past the check of the other.
+    /// Returns the requested host: from an absolute URI if present, otherwise from the `Host`
+    /// header. Both must be valid names, so that neither bypasses the check of the other.
     pub(super) fn host<'r>(&self, request: &'r Parts) -> Result<&'r str, ApiError> {
         let mut headers = request.headers.get_all(HOST).iter();
         let header = headers.next().map(|host| host.to_str().unwrap_or_default());
@@ -52,14 +53,15 @@ impl Names {
         address.or(header).ok_or_else(|| ApiError::ForeignHost(String::new()))
     }
 
-    /// Loopback names, configured names, and any address: only a name can be pointed here by someone else.
+    /// Returns true for loopback names, configured names and IP addresses. IP addresses are safe
+    /// because DNS rebinding requires a name.
     fn knows(&self, host: &str) -> bool {
         let name = without_port(host).to_ascii_lowercase();
         is_loopback(&name) || is_address(&name) || self.0.iter().any(|known| known.host == name)
     }
 
-    /// Whether browsers reach this host by TLS: the server speaks plain HTTP, so that a name that the operator gives is the name of
-    /// a proxy that ends TLS, unless it is given with `http://`.
+    /// Returns true if browsers reach this host over TLS. The server itself uses plain HTTP, so a
+    /// configured name refers to a proxy that terminates TLS, unless it has the prefix `http://`.
     pub(super) fn is_behind_tls(&self, host: &str) -> bool {
         let name = without_port(host).to_ascii_lowercase();
         !is_loopback(&name)
@@ -77,10 +79,9 @@ fn is_address(name: &str) -> bool {
     name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
 }
 
-/// The host without its port.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        // A colon inside brackets belongs to an IPv6 address.
+        // A colon inside brackets is part of an IPv6 address.
         Some((name, port)) if !port.contains(']') => name,
         _ => host,
     }

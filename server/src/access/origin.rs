@@ -1,4 +1,5 @@
-//! Which pages may send a request: browsers say where it comes from. Programs outside a browser say nothing and pass.
+//! Cross-origin checks based on browser headers. Clients that send no such headers are not browsers
+//! and pass.
 
 use axum::http::header::ORIGIN;
 use axum::http::request::Parts;
@@ -10,11 +11,11 @@ use crate::error::ApiError;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
-/// Longest part of an origin that an answer repeats, in characters.
+/// Maximum length in characters for an origin in an error message.
 const LONGEST_SHOWN: usize = 100;
 
-/// Refuses what pages of other sites send, whatever the method: an image on a foreign page can make the server compute. Only a link
-/// that opens a page passes.
+/// Rejects cross-site requests with any method: an image on a foreign page could start a
+/// computation on the server. Only a link that opens a page passes.
 pub(super) fn check(request: &Parts, host: &str) -> Result<(), ApiError> {
     let site = text(request, &FETCH_SITE).filter(|site| !matches!(*site, "same-origin" | "none"));
     if let Some(site) = site
@@ -30,7 +31,8 @@ pub(super) fn check(request: &Parts, host: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Refuses a link of another site that logs in: whoever follows it would work under the name of its author.
+/// Rejects cross-site login links. A user who follows such a link would work under the account of
+/// its author.
 pub(super) fn check_login(request: &Parts) -> Result<(), ApiError> {
     match text(request, &FETCH_SITE) {
         None | Some("same-origin" | "none") => Ok(()),
@@ -41,7 +43,7 @@ pub(super) fn check_login(request: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// Whether a link or a bookmark opens a page of this server in a tab.
+/// Returns true if a link or bookmark opens a page of this server in a tab.
 fn opens_page(request: &Parts) -> bool {
     let path = request.uri.path();
     matches!(request.method, Method::GET | Method::HEAD)
@@ -51,7 +53,7 @@ fn opens_page(request: &Parts) -> bool {
         && text(request, &FETCH_DESTINATION).is_none_or(|destination| destination == "document")
 }
 
-/// The value of a header; one that is no text is nothing that passes.
+/// Returns the header value. A value that is not text maps to a word that fails all checks.
 fn text<'r>(request: &'r Parts, name: &HeaderName) -> Option<&'r str> {
     request.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"))
 }
@@ -105,7 +107,7 @@ mod tests {
         assert!(passes("GET", "/api/v1/health", &[]), "a program");
     }
 
-    /// Browsers before 2023 have no Sec-Fetch-Site.
+    /// Browsers from before 2023 do not send `Sec-Fetch-Site`.
     #[test]
     fn a_foreign_origin_is_refused_for_every_method() {
         for method in ["GET", "POST", "DELETE"] {

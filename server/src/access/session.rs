@@ -1,4 +1,4 @@
-//! Sessions of browsers: a random value of their own in a cookie, not the token that opened them.
+//! Browser sessions. The cookie contains a random value instead of the token.
 
 use std::time::Duration;
 
@@ -10,40 +10,44 @@ use sha2::{Digest, Sha256};
 use super::names::Names;
 use crate::client::Peer;
 
-/// How long a session lasts.
+/// Lifetime of a session.
 pub(super) const LIFETIME: Duration = Duration::from_hours(30 * 24);
-/// Name of the cookie behind TLS: with this prefix browsers take it from this host alone, by TLS alone.
+/// Cookie name for TLS. With this prefix, browsers accept the cookie only from this host and only
+/// over TLS.
 const SECURE_NAME: &str = "__Host-planscope";
-/// Name of the cookie without TLS, where browsers refuse the other one.
+/// Cookie name for plain HTTP, where browsers reject the `__Host-` prefix.
 const PLAIN_NAME: &str = "planscope_session";
-/// Name of the cookie of earlier versions. It held the token itself.
+/// Cookie name in earlier versions. That cookie contained the token itself.
 const OLD_NAME: &str = "planscope_token";
-/// Longest value that is looked up.
+/// Maximum length in bytes. Longer values are ignored.
 const LONGEST_VALUE: usize = 64;
 
-/// What the database keeps of a session that was opened with a named token.
+/// Returns the hash that the database stores for a session opened with a named token.
 pub(super) fn hash(value: &str) -> [u8; 32] {
     Sha256::digest(value).into()
 }
 
-/// What it keeps of one that was opened with the server's token: another token gives another hash, so that the session ends with the
-/// token, and nobody can guess the token from it without the value.
+/// Returns the hash that the database stores for a session opened with the server token. The token
+/// is part of the hash: the session becomes invalid when the token changes, and the hash reveals
+/// nothing about the token.
 pub(super) fn hash_with(token: &[u8; 32], value: &str) -> [u8; 32] {
     Sha256::new().chain_update(token).chain_update(value).finalize().into()
 }
 
-/// Whether the browser reaches this server by TLS. What a trusted proxy says decides, then the name.
+/// Returns true if the browser reaches this server over TLS. A trusted proxy's `X-Forwarded-Proto`
+/// header has priority over the configured names.
 pub(super) fn is_behind_tls(names: &Names, request: &Parts, host: &str) -> bool {
     let by_proxy = request.extensions.get::<Peer>().is_some_and(|peer| peer.by_proxy);
     let forwarded = request.headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
     match forwarded.filter(|_| by_proxy) {
-        // A second proxy appends its own scheme; the browser's is the first.
+        // Further proxies append a scheme. The first value is the browser's.
         Some(schemes) => schemes.split(',').next().is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https")),
         None => names.is_behind_tls(host),
     }
 }
 
-/// The cookies of a new session. The one of an earlier version, which holds the token, goes.
+/// Returns the cookies for a new session. Also deletes the cookie from earlier versions, because it
+/// contains the token.
 pub(super) fn begun(value: &str, is_secure: bool) -> Vec<String> {
     let lifetime = LIFETIME.as_secs();
     let (name, secure) = if is_secure { (SECURE_NAME, " Secure;") } else { (PLAIN_NAME, "") };
@@ -51,7 +55,7 @@ pub(super) fn begun(value: &str, is_secure: bool) -> Vec<String> {
     vec![cookie, expired(OLD_NAME)]
 }
 
-/// Cookies that end a session in the browser.
+/// Returns cookies that delete a session in the browser.
 pub(super) fn ended() -> Vec<String> {
     [SECURE_NAME, PLAIN_NAME, OLD_NAME].map(expired).into()
 }
@@ -61,7 +65,7 @@ fn expired(name: &str) -> String {
     format!("{name}=; Path=/; Max-Age=0;{secure} HttpOnly; SameSite=Strict")
 }
 
-/// Values of sessions that a request carries, that of TLS first.
+/// Returns the session values in a request. The TLS cookie comes first.
 pub(super) fn values(headers: &HeaderMap) -> Vec<&str> {
     let pairs: Vec<_> = headers
         .get_all(COOKIE)
@@ -71,7 +75,7 @@ pub(super) fn values(headers: &HeaderMap) -> Vec<&str> {
         .filter_map(|pair| pair.trim().split_once('='))
         .filter(|(_, value)| !value.is_empty() && value.len() <= LONGEST_VALUE)
         .collect();
-    // One of each name: a request makes the server look up two values at most.
+    // At most one value per name, so a request causes at most two lookups.
     let first = |wanted| pairs.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
     [SECURE_NAME, PLAIN_NAME].into_iter().filter_map(first).collect()
 }

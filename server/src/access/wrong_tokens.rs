@@ -1,4 +1,5 @@
-//! Wrong tokens: each of an address waits longer for its answer, and the log says once a minute how many there were.
+//! Rate limit for invalid tokens. The response delay per address doubles with each invalid token.
+//! The log contains a summary once per minute.
 
 use crate::client::network;
 use std::collections::BTreeMap;
@@ -7,24 +8,24 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How wrong tokens are slowed down.
+/// Limits for invalid tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WrongTokenLimits {
-    /// How long the first answer waits. Each further one waits twice as long.
+    /// Delay for the first response. It doubles with each further invalid token.
     pub(super) first: Duration,
-    /// The longest time that an answer waits.
+    /// Maximum delay.
     pub(super) longest: Duration,
-    /// Answers that wait at once, of one address.
+    /// Maximum number of concurrently delayed responses per address.
     pub(super) waiting_of_one: usize,
-    /// Answers that wait at once, of all addresses.
+    /// Maximum number of concurrently delayed responses for all addresses.
     pub(super) waiting: usize,
-    /// Time without a wrong token after which an address begins anew.
+    /// Time without an invalid token after which an address starts from zero.
     pub(super) forgotten: Duration,
-    /// Addresses that are remembered.
+    /// Maximum number of addresses in memory.
     pub(super) addresses: usize,
-    /// Time between two warnings in the log.
+    /// Interval between two warnings in the log.
     pub(super) warned_every: Duration,
-    /// Addresses that the record of changes names within that time.
+    /// Maximum number of addresses in the audit log per interval.
     pub(super) recorded: usize,
 }
 
@@ -43,7 +44,7 @@ impl Default for WrongTokenLimits {
     }
 }
 
-/// Wrong tokens of late.
+/// Counters for recent invalid tokens.
 #[derive(Debug)]
 pub(super) struct WrongTokens {
     limits: WrongTokenLimits,
@@ -53,7 +54,7 @@ pub(super) struct WrongTokens {
 #[derive(Debug, Default)]
 struct Late {
     senders: BTreeMap<IpAddr, Sender>,
-    /// Answers that wait.
+    /// Number of delayed responses.
     waiting: usize,
     untold: Untold,
 }
@@ -65,11 +66,11 @@ struct Sender {
     waiting: usize,
 }
 
-/// Wrong tokens that the log does not tell of yet.
+/// Wrong tokens since the last warning in the log.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Untold {
     tokens: u64,
-    /// Tokens that were refused without a look at them.
+    /// Tokens rejected unseen.
     refused: u64,
     senders: BTreeMap<IpAddr, u64>,
 }
@@ -79,8 +80,9 @@ impl WrongTokens {
         Self { limits, late: Arc::default() }
     }
 
-    /// A place to look at a token, until it is dropped; nothing where the sender of wrong tokens has as many answers waiting as it
-    /// may. So a guesser learns no more by asking many times at once.
+    /// Reserves a slot for one token lookup; the slot is released on drop. Returns `None` if an
+    /// address with invalid tokens has reached the limit, so concurrent requests give an attacker
+    /// no advantage.
     pub(super) fn look(&self, sender: IpAddr) -> Option<Looking> {
         let sender = network(sender);
         let mut late = locked(&self.late);
@@ -96,14 +98,15 @@ impl WrongTokens {
         Some(Looking { late: Arc::clone(&self.late), sender: Some(sender) })
     }
 
-    /// Whether the record of changes is to tell of a wrong token: the first of an address within a minute, of a few addresses, so that
-    /// a guesser does not fill it.
+    /// Returns true if an invalid token is to be recorded. The audit log contains only the first
+    /// invalid token per address and minute, from a limited number of addresses, so an attacker
+    /// cannot fill the log.
     pub(super) fn is_to_be_recorded(&self, sender: IpAddr) -> bool {
         let told = &locked(&self.late).untold.senders;
         told.len() < self.limits.recorded && !told.contains_key(&network(sender))
     }
 
-    /// Counts a token that is refused without a look at it.
+    /// Counts a token rejected unseen.
     pub(super) fn note_refusal(&self) {
         let is_first = {
             let mut late = locked(&self.late);
@@ -123,7 +126,8 @@ impl WrongTokens {
         });
     }
 
-    /// Counts a wrong token and waits. The place is taken until the time is over, even where the asker hangs up before.
+    /// Counts an invalid token and delays the response. The slot remains in use until the delay is
+    /// over, even if the client disconnects.
     pub(super) async fn note(&self, sender: IpAddr) {
         let sender = network(sender);
         let (delay, is_first) = {
@@ -140,16 +144,16 @@ impl WrongTokens {
             tokio::time::sleep(delay).await;
             locked(&late).leave(sender);
         });
-        // It has no panic to pass on.
+        // The task cannot panic.
         drop(waiting.await);
     }
 }
 
-/// A place to look at a token.
+/// Slot for one token lookup.
 #[derive(Debug)]
 pub(super) struct Looking {
     late: Arc<Mutex<Late>>,
-    /// Who sent it, where wrong tokens came from there before.
+    /// Sender address, if it has sent invalid tokens recently.
     sender: Option<IpAddr>,
 }
 
@@ -162,7 +166,7 @@ impl Drop for Looking {
 }
 
 impl Drop for WrongTokens {
-    /// A server that stops within the minute tells of them too.
+    /// Writes the last summary when the server stops.
     fn drop(&mut self) {
         warn(&self.late);
     }
@@ -176,12 +180,13 @@ fn warn(late: &Mutex<Late>) {
 }
 
 fn locked(late: &Mutex<Late>) -> MutexGuard<'_, Late> {
-    // Changed in single steps, so it is whole even after a panic elsewhere.
+    // A panic cannot leave the state inconsistent: each update is a single step.
     late.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Late {
-    /// How long the answer to a wrong token waits; not at all where as many wait as may.
+    /// Returns the delay for an invalid token, or `None` if the limits for delayed responses are
+    /// reached.
     fn enter(&mut self, sender: IpAddr, limits: &WrongTokenLimits) -> Option<Duration> {
         let now = Instant::now();
         self.forget(sender, now, limits);
@@ -204,7 +209,8 @@ impl Late {
         }
     }
 
-    /// Lets go of senders that were quiet for long, and of the one that was quiet longest where there is no room for a new one.
+    /// Removes expired addresses. If the table is still full, removes the address with the oldest
+    /// invalid token.
     fn forget(&mut self, sender: IpAddr, now: Instant, limits: &WrongTokenLimits) {
         let is_old = |known: &Sender| now.duration_since(known.last) >= limits.forgotten && known.waiting == 0;
         if self.senders.get(&sender).is_some_and(is_old) {
@@ -224,7 +230,8 @@ impl Late {
 }
 
 impl Untold {
-    /// Whether one is counted, so that the log has to tell of it in a minute.
+    /// Returns true for the first count since the last warning. The caller then schedules a
+    /// warning.
     fn is_first(&self) -> bool {
         self.tokens + self.refused == 1
     }

@@ -1,8 +1,9 @@
-//! Memory of the bodies of all requests.
+//! Memory budget for all request bodies.
 //!
-//! A body takes room as its bytes come and gives it back when the request ends, or when the last of those ends who hold its
-//! [`Room`]: the work on a file may outlast its sender. A sender has half of all room, and small bodies have a sixteenth of it for
-//! themselves, so that they wait for no large one.
+//! A body reserves memory as bytes are received. The memory is released after the request, or after
+//! the last clone of the [`Room`] is dropped: processing can outlast the connection. A sender can
+//! use half of the budget. A sixteenth of the budget is reserved for small bodies, so large bodies
+//! do not delay them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,28 +21,29 @@ const KIBIBYTE: u64 = 1 << 10;
 const MEBIBYTE: u64 = 1 << 20;
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 
-/// Limits of bodies.
+/// Limits on request bodies.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimits {
-    /// Bytes of all bodies that are held at once.
+    /// Total bytes buffered for all bodies.
     pub held_bytes: u64,
-    /// How long a body waits for room, on the whole, before it is refused.
+    /// Total time a body may wait for memory before it is refused.
     pub patience: Duration,
-    /// Largest body that has room of its own beside large ones.
+    /// Maximum size of a small body in bytes. Small bodies use the reserved pool.
     pub small_bytes: u64,
-    /// Longest time without a byte.
+    /// Maximum time without a byte.
     pub silence: Duration,
-    /// Most time that bytes earn in advance.
+    /// Maximum time credit.
     pub credit: Duration,
-    /// Slowest pace of documents.
+    /// Minimum rate for documents.
     pub documents: Pace,
-    /// Slowest pace of whole files.
+    /// Minimum rate for files.
     pub imports: Pace,
 }
 
 impl Default for BodyLimits {
-    /// A slow line has more than these paces; whoever holds connections with single bytes has not. What is small has to be there
-    /// within ten seconds, what is large to keep its pace.
+    /// These rates are below those of a slow line, but above those of clients that keep connections
+    /// open with single bytes. Small bodies must be complete within ten seconds. Large bodies must
+    /// maintain the rate.
     fn default() -> Self {
         Self {
             held_bytes: 512 * MEBIBYTE,
@@ -56,7 +58,7 @@ impl Default for BodyLimits {
 }
 
 impl BodyLimits {
-    /// The slowest pace of a kind of body.
+    /// Minimum rate for a kind of body.
     pub(super) fn pace(&self, kind: BodyKind) -> Pace {
         match kind {
             BodyKind::Trace | BodyKind::Import => self.imports,
@@ -65,20 +67,21 @@ impl BodyLimits {
     }
 }
 
-/// The memory of the bodies of all requests, in KiB.
+/// Memory budget for all request bodies, in KiB.
 #[derive(Debug)]
 pub struct Bodies {
     all: Pool,
-    /// Beside all others, for small bodies alone.
+    /// Reserved for small bodies, in addition to `all`.
     small: Pool,
-    /// Three quarters of all, which files may take. They are held for long, and documents need room beside them.
+    /// Three quarters of the budget, available to files. Files are buffered for longer, so a
+    /// quarter remains for documents.
     imports: Arc<Semaphore>,
-    /// Half of all, for each sender.
+    /// Half of the budget per sender.
     shares: Shares,
     limits: BodyLimits,
 }
 
-/// Room in KiB.
+/// Memory pool in KiB.
 #[derive(Debug)]
 struct Pool {
     size: usize,
@@ -96,7 +99,7 @@ impl Pool {
 }
 
 impl Bodies {
-    /// No body is held yet.
+    /// Creates an unused budget.
     pub fn new(limits: BodyLimits) -> Self {
         let all = usize::try_from(limits.held_bytes / KIBIBYTE).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let small = if limits.small_bytes == 0 { 0 } else { all / 16 };
@@ -109,18 +112,18 @@ impl Bodies {
         }
     }
 
-    /// Bytes that bodies have taken.
+    /// Bytes reserved by bodies.
     pub fn held_bytes(&self) -> u64 {
         (self.all.taken() + self.small.taken()) as u64 * KIBIBYTE
     }
 
-    /// Bytes that one body may take: the share of its sender.
+    /// Maximum bytes for a single body, equal to the sender's share.
     fn capacity(&self) -> u64 {
         self.limits.held_bytes / KIBIBYTE / 2 * KIBIBYTE
     }
 }
 
-/// Room of one body. Clones share it; the last one gives it back.
+/// Memory reserved by a body. Dropping the last clone releases it.
 #[derive(Debug, Clone)]
 pub struct Room(Arc<Body>);
 
@@ -128,22 +131,23 @@ pub struct Room(Arc<Body>);
 struct Body {
     bodies: Arc<Bodies>,
     kind: BodyKind,
-    /// What its sender may take.
+    /// Remaining share of the sender.
     share: Arc<Semaphore>,
-    /// Whether bytes that come are held, and not handed on.
+    /// True if received bytes are buffered instead of streamed.
     is_held: AtomicBool,
     held: Mutex<Held>,
 }
 
-/// What a body has taken.
+/// Memory reserved by a body.
 #[derive(Debug, Default)]
 struct Held {
     bytes: u64,
-    /// What it takes of the room of all, waited for or there.
+    /// KiB from `all`, acquired or requested.
     kibibytes: u64,
-    /// What it has of the room of small bodies, until it is large.
+    /// Permit from the reserved pool, until the body exceeds the small size.
     small: Option<OwnedSemaphorePermit>,
-    /// Time spent waiting for room. Many bodies that each get a piece now and then, and wait anew, would hold all room for long.
+    /// Total time spent waiting for memory. The limit applies to the total. Otherwise, bodies that
+    /// receive small parts at intervals could occupy the budget together.
     waited: Duration,
     permits: Vec<OwnedSemaphorePermit>,
 }
@@ -153,7 +157,8 @@ impl Held {
         self.small.as_ref().map_or(0, |small| small.num_permits() as u64)
     }
 
-    /// Takes what is missing from the room of small bodies, if it is free; false where it is not.
+    /// Tries to acquire `missing` KiB from the reserved pool. Returns false if they are not
+    /// available.
     fn take_small(&mut self, missing: u32, pool: &Pool) -> bool {
         let Ok(permit) = Arc::clone(&pool.free).try_acquire_many_owned(missing) else { return false };
         match &mut self.small {
@@ -164,21 +169,21 @@ impl Held {
     }
 }
 
-/// What is to be waited for.
+/// KiB to wait for, and the remaining patience.
 struct Wanted {
     kibibytes: u32,
     patience: Duration,
 }
 
 impl Room {
-    /// Nothing is taken yet.
+    /// Creates a reservation of zero bytes.
     pub(super) fn new(bodies: Arc<Bodies>, kind: BodyKind, sharer: &Sharer) -> Self {
         let is_held = AtomicBool::new(matches!(kind, BodyKind::Import | BodyKind::Document));
         let share = bodies.shares.of(sharer);
         Self(Arc::new(Body { bodies, kind, share, is_held, held: Mutex::default() }))
     }
 
-    /// The room of the body of a request; `None` where the body is empty.
+    /// Returns the reservation for a request's body, or `None` if the body is empty.
     pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
         extensions.get::<Self>().cloned()
     }
@@ -187,12 +192,12 @@ impl Room {
         &self.0.bodies.limits
     }
 
-    /// Further bytes are handed on as they come, and take no room.
+    /// Switches to streaming: later bytes do not need memory.
     pub(crate) fn hand_on(&self) {
         self.0.is_held.store(false, Ordering::Relaxed);
     }
 
-    /// Takes room for bytes that came. It is waited for a while.
+    /// Reserves memory for received bytes, within the remaining patience.
     pub(super) async fn take(&self, bytes: usize) -> Result<(), LimitError> {
         let Body { bodies, kind, share, is_held, .. } = &*self.0;
         if !is_held.load(Ordering::Relaxed) {
@@ -201,7 +206,7 @@ impl Room {
         let Some(wanted) = self.note(bytes)? else { return Ok(()) };
         let missing = wanted.kibibytes;
         let taking = async {
-            // Of the smaller parts first: who waits for them takes nothing from the others.
+            // Acquire the smaller pools first, so a waiting body does not block others.
             let mut taken = vec![Arc::clone(share).acquire_many_owned(missing).await.ok()?];
             if *kind == BodyKind::Import {
                 taken.push(Arc::clone(&bodies.imports).acquire_many_owned(missing).await.ok()?);
@@ -210,13 +215,14 @@ impl Room {
             Some(taken)
         };
         let began = Instant::now();
-        // Nobody closes the semaphores.
+        // The semaphores are never closed.
         let taken = timeout(wanted.patience, taking).await.ok().flatten().ok_or(LimitError::BodiesFull)?;
         self.keep(taken, began.elapsed());
         Ok(())
     }
 
-    /// Counts bytes that came, and takes room of small bodies for them where they are few. What else is missing is to be waited for.
+    /// Records received bytes. Small bodies try the reserved pool first. Returns the amount to wait
+    /// for, if any.
     fn note(&self, bytes: usize) -> Result<Option<Wanted>, LimitError> {
         let Body { bodies, held, .. } = &*self.0;
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +232,7 @@ impl Room {
             return Err(LimitError::BodyOverBudget(capacity / MEBIBYTE));
         }
         let is_small = held.bytes <= bodies.limits.small_bytes;
-        // What is large takes all its room from that of all, and gives the other back then.
+        // A large body acquires memory from `all` only, then releases the reserved part.
         let had = held.kibibytes + if is_small { held.small_kibibytes() } else { 0 };
         let missing = held.bytes.div_ceil(KIBIBYTE).saturating_sub(had);
         let kibibytes = u32::try_from(missing).unwrap_or(u32::MAX);
@@ -237,7 +243,8 @@ impl Room {
         Ok(Some(Wanted { kibibytes, patience: bodies.limits.patience.saturating_sub(held.waited) }))
     }
 
-    /// Keeps permits. Those of one semaphore become one, so that a body of many pieces keeps few.
+    /// Stores permits. Permits from the same semaphore are merged, so a body received in small
+    /// pieces stores only a few.
     fn keep(&self, taken: Vec<OwnedSemaphorePermit>, waited: Duration) {
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.waited += waited;
@@ -258,14 +265,13 @@ impl Room {
 mod tests {
     use super::*;
 
-    /// Room without a part for small bodies.
+    /// Budget without a reserved pool.
     fn bodies(kibibytes: u64) -> Arc<Bodies> {
         let held_bytes = kibibytes << 10;
         let limits = BodyLimits { held_bytes, patience: Duration::ZERO, small_bytes: 0, ..BodyLimits::default() };
         Arc::new(Bodies::new(limits))
     }
 
-    /// Room of a body of a sender.
     fn room(bodies: &Arc<Bodies>, kind: BodyKind, sender: u8) -> Room {
         Room::new(Arc::clone(bodies), kind, &Sharer::new([10, 0, 0, sender].into(), None))
     }
@@ -278,7 +284,7 @@ mod tests {
     async fn room_is_taken_as_bytes_come_and_given_back_with_the_last_holder() {
         let bodies = bodies(16);
         let room = room(&bodies, BodyKind::Document, 1);
-        // A byte takes a KiB, which 1,023 further ones share.
+        // The first byte reserves 1 KiB, which also covers the next 1,023 bytes.
         for (bytes, held) in [(1, 1), (1023, 1), (1, 2), (2048, 4)] {
             room.take(bytes).await.unwrap();
             assert_eq!(held_kib(&bodies), held, "{bytes}");
@@ -321,10 +327,11 @@ mod tests {
         room(&bodies, BodyKind::Document, 1).take(8 << 10).await.unwrap();
     }
 
-    /// Finding N5 of the attack: sixty large bodies that come slowly make small ones wait for seconds.
+    /// Regression test for attack finding N5: sixty large, slow bodies delay small bodies by
+    /// seconds.
     #[tokio::test]
     async fn a_small_body_waits_for_no_large_one() {
-        // 1,024 KiB: 64 for small bodies, 512 for each sender.
+        // 1,024 KiB: 64 reserved for small bodies, 512 per sender.
         let (held_bytes, small_bytes) = (1 << 20, 4 << 10);
         let limits = BodyLimits { held_bytes, patience: Duration::ZERO, small_bytes, ..BodyLimits::default() };
         let bodies = Arc::new(Bodies::new(limits));
@@ -340,7 +347,7 @@ mod tests {
             body.take(3 << 10).await.unwrap();
         }
         assert_eq!(held_kib(&bodies), 1024);
-        // One that grows gives the room of small bodies back.
+        // A body that grows beyond the small size releases the reserved memory.
         drop(large);
         small[0].take(1 << 10).await.unwrap();
         assert_eq!((bodies.small.taken(), bodies.all.taken()), (60, 5));
@@ -363,7 +370,7 @@ mod tests {
         let (taken, ()) = tokio::join!(body.take(1), freeing);
         let waited = body.0.held.lock().unwrap().waited;
         assert!(taken.is_ok() && waited >= pause, "{taken:?} {waited:?}");
-        // It has waited for as long as it may: it takes what is free, and waits no more.
+        // With no patience left, the body acquires available memory but does not block.
         body.0.held.lock().unwrap().waited = patience;
         body.take(14 << 10).await.unwrap();
         let last = room(&bodies, BodyKind::Document, 1);

@@ -1,4 +1,4 @@
-//! How slowly a body may come.
+//! Minimum rate for request bodies.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,30 +10,31 @@ use tokio::time::{Instant, timeout};
 use super::{BodyKind, Room};
 use crate::error::LimitError;
 
-/// The slowest pace of a body.
+/// Minimum rate for a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Bytes that earn a second.
+    /// Rate in bytes per second.
     pub bytes_per_second: u64,
-    /// Time that a body has before its bytes earn any. A proxy may hold the first bytes back for a while.
+    /// Initial credit. A proxy can delay the first bytes.
     pub grace: Duration,
 }
 
 impl Pace {
-    /// Time that bytes earn.
+    /// Time credit for a number of bytes.
     fn earned(self, bytes: usize) -> Duration {
         let micros = (bytes as u64).saturating_mul(1_000_000) / self.bytes_per_second.max(1);
         Duration::from_micros(micros)
     }
 }
 
-/// A body on its way. Only the time in which its sender is waited for counts: while bytes wait for room or for the disk, nobody can
-/// send faster.
+/// A body being received. The credit covers time spent waiting for the sender, but not for memory
+/// or the disk, because the sender cannot influence these.
 #[derive(Debug)]
 pub(super) struct Arriving<B> {
     body: B,
     pace: Pace,
-    /// Time that may still be spent waiting. Bytes earn it, up to a limit, so that what came quickly allows no long silence.
+    /// Remaining time that may be spent waiting. Received bytes add credit up to a limit, so a fast
+    /// start does not permit a long pause.
     credit: Duration,
     room: Room,
     refusal: Arc<OnceLock<LimitError>>,
@@ -49,7 +50,7 @@ where
         Self { body, pace, credit: pace.grace, room, refusal }
     }
 
-    /// The same bytes, and an error in their place where they come too slowly or find no room.
+    /// Streams the bytes. Yields an error if the body is too slow or exceeds the memory budget.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, axum::BoxError>> + Send {
         stream::unfold(Some(self), |arriving| async move {
             let mut arriving = arriving?;
@@ -80,7 +81,7 @@ where
     }
 
     fn refuse(&self, refusal: LimitError) -> axum::BoxError {
-        // The stream ends with its first refusal, so that there is no other.
+        // The stream stops at the first refusal, so the cell is still empty.
         let _ = self.refusal.set(refusal);
         refusal.into()
     }

@@ -14,14 +14,14 @@ use super::*;
 
 const ONE_MS: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_mins(1);
-/// As large as the share of a sender in the room of the tests.
+/// Equals the sender's share in the test budget.
 const KIB_64: usize = 64 << 10;
 
 fn sender() -> Sharer {
     Sharer::new([10, 0, 0, 1].into(), None)
 }
 
-/// Limits under which nothing is too slow.
+/// Limits that accept any rate.
 fn patient() -> BodyLimits {
     let pace = Pace { bytes_per_second: 1024, grace: LONG };
     BodyLimits {
@@ -46,7 +46,7 @@ fn piece(bytes: usize) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin +
     Box::pin(stream::once(async move { Ok(Bytes::from(vec![0; bytes])) }))
 }
 
-/// Pieces that arrive, and the refusal behind them.
+/// Returns the pieces received and the refusal after them.
 async fn arrived(
     limits: BodyLimits,
     body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
@@ -61,23 +61,23 @@ async fn arrived(
 #[tokio::test]
 async fn what_drips_is_ended_and_what_comes_is_not() {
     assert_eq!(arrived(patient(), drips(3, Duration::ZERO)).await, (3, None));
-    // A byte every 50 ms is 20 a second: without grace it is late from the first on.
+    // A byte per 50 ms is 20 bytes per second, so without grace the first byte is already late.
     let short = Pace { bytes_per_second: 1024, grace: ONE_MS };
     let limits = BodyLimits { documents: short, ..patient() };
     let slow = Some(LimitError::BodySlow(1024));
     assert_eq!(arrived(limits, drips(100, Duration::from_millis(50))).await, (0, slow));
-    // A piece of 1 KiB earns a second, in which small ones may come.
+    // A piece with 1 KiB adds a credit of one second, enough for the following small pieces.
     let earned = piece(1024).chain(drips(2, Duration::from_millis(50)));
     assert_eq!(arrived(limits, earned).await, (3, None));
 }
 
 #[tokio::test]
 async fn what_came_quickly_allows_no_long_silence() {
-    // 32 KiB earn 32 s, of which 1 ms is kept.
+    // 32 KiB add 32 s, but the credit limit is 1 ms.
     let limits = BodyLimits { credit: ONE_MS, ..patient() };
     let silent = || piece(32 << 10).chain(stream::pending());
     assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySlow(1024))));
-    // However much is kept, a silence has a limit.
+    // The limit on silence applies regardless of the credit.
     let limits = BodyLimits { silence: ONE_MS, ..patient() };
     assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySilent(ONE_MS))));
 }
@@ -119,8 +119,8 @@ fn limits_depend_on_what_a_body_holds() {
     assert_eq!(limits.pace(BodyKind::Document).bytes_per_second, 16_384);
 }
 
-/// Findings N4 and N5 of the attack: a body that drips ends within ten seconds, and a large one that keeps no pace does too. Here these
-/// are 100 ms.
+/// Regression test for attack findings N4 and N5: a body sent in single bytes, or a large body
+/// below the minimum rate, is aborted within ten seconds. The test uses 100 ms.
 #[tokio::test]
 async fn a_body_that_drips_is_ended_within_ten_seconds() {
     let limits = BodyLimits::default();
@@ -139,20 +139,20 @@ async fn a_body_that_drips_is_ended_within_ten_seconds() {
     for (kind, first, slowest) in [
         (BodyKind::Document, 1, 16_384),
         (BodyKind::Trace, 1, 65_536),
-        // What came quickly earns no more than that.
+        // The credit limit also applies to a fast start.
         (BodyKind::Import, 2 << 20, 65_536),
     ] {
         let refused = Arc::new(OnceLock::new());
         let room = Room::new(Arc::new(Bodies::new(limits)), kind, &sender());
         let body = piece(first).chain(drips(1000, Duration::from_millis(15)));
         let came: Vec<_> = Arriving::new(body, kind, room, Arc::clone(&refused)).into_stream().collect().await;
-        // The first piece, at most six of 15 ms, and the refusal.
+        // The first piece, at most six pieces at 15 ms intervals, and the refusal.
         assert!(came.len() <= 8, "{kind:?}: {}", came.len());
         assert_eq!(refused.get().copied(), Some(LimitError::BodySlow(slowest)), "{kind:?}");
     }
 }
 
-/// A router that answers how many bytes came, or 400 as handlers do.
+/// A router that returns the number of received bytes, or 400 like the handlers.
 fn counting(bodies: &Arc<Bodies>) -> Router {
     let count = async |body: Result<Bytes, axum::extract::rejection::BytesRejection>| match body {
         Ok(body) => body.len().to_string().into_response(),
@@ -168,7 +168,7 @@ fn posted(body: Body) -> Request {
     Request::post("/count").body(body).unwrap()
 }
 
-/// Status and kind of a refusal.
+/// Returns status and problem type.
 async fn problem(response: Response) -> (u16, String) {
     let (status, closes) = (response.status().as_u16(), response.headers().get(CONNECTION).cloned());
     assert_eq!(closes.unwrap(), "close");
@@ -190,12 +190,12 @@ async fn a_refused_body_is_answered_by_its_problem() {
     }
 }
 
-/// Finding 4 of the attack: bodies that come but for their last bytes, and then are silent, take all memory for hours.
+/// Regression test for attack finding 4: incomplete bodies occupy all memory for hours.
 #[tokio::test]
 async fn bodies_that_are_silent_at_their_end_hold_no_memory_for_long() {
     let limits = BodyLimits { silence: Duration::from_millis(300), patience: LONG, ..patient() };
     let bodies = Arc::new(Bodies::new(limits));
-    // Each has 16 KiB, and four of them all room. The others wait for it.
+    // Four bodies of 16 KiB exhaust the budget. The rest are delayed.
     let attack = (0..12).map(|_| {
         let body = Body::from_stream(piece(16 << 10).chain(stream::pending()));
         tokio::spawn(counting(&bodies).oneshot(posted(body)))

@@ -1,4 +1,5 @@
-//! The profiles of a calibration, each read by itself, so that one bad file hides nothing of the others.
+//! Profiles for a calibration. Each file is read separately, so an invalid file does not hide the
+//! results of the rest.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,23 +9,22 @@ use anyhow::Context;
 use ingest::profile::{self, Hints, MAX_BYTES, Profile};
 use planner::calibration::Sample;
 
-/// Every file that was given, in that order.
+/// All input files, in input order.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) files: Vec<Measurements>,
 }
 
-/// One file.
 #[derive(Debug)]
 pub(crate) struct Measurements {
-    /// The file's name, without its folder.
+    /// File name without folder.
     pub(crate) name: String,
-    /// What it holds, or why that cannot be used.
+    /// The profile, or the error.
     pub(crate) read: anyhow::Result<Profile>,
 }
 
 impl Measured {
-    /// Reads files; `ranks` are the devices of a group where a file leaves that out.
+    /// Reads files. `ranks` is the group size for files that do not specify it.
     pub(crate) fn read(paths: &[PathBuf], ranks: Option<u32>) -> Self {
         let file = |path: &PathBuf| {
             let name =
@@ -36,12 +36,12 @@ impl Measured {
         Self { files: paths.iter().map(file).collect() }
     }
 
-    /// Files that cannot be used at all.
+    /// Number of files with errors.
     pub(crate) fn unusable(&self) -> usize {
         self.files.iter().filter(|file| file.read.is_err()).count()
     }
 
-    /// The files that say which device they were measured on, with the device.
+    /// Returns file name and device for all files that name their device.
     pub(crate) fn devices(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(|file| Some((file.name.as_str(), file.read.as_ref().ok()?.device.as_deref()?)))
     }
@@ -56,7 +56,7 @@ impl Measured {
             .collect()
     }
 
-    /// Where a fit comes from: the files' names.
+    /// Returns the file names as the source of the fit.
     pub(crate) fn source(&self) -> String {
         self.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
     }
@@ -65,7 +65,7 @@ impl Measured {
 fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let context = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(context)?;
-    // One byte more than is accepted, to tell a profile that is too large from one that just fits.
+    // Read one byte beyond the limit to detect a profile that is too large.
     let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(context)?;
     Ok(bytes)

@@ -1,4 +1,4 @@
-//! The cluster that a calibration starts from.
+//! The initial cluster of a calibration.
 
 use std::path::Path;
 
@@ -9,17 +9,16 @@ use planner::scenario::validate::NoDatasets;
 use planner::scenario::{self, FieldError, SCHEMA, ValidScenario};
 use serde_json::{Value, json};
 
-/// The cluster that a calibration starts from.
+/// The initial cluster of a calibration.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// The cluster.
     pub(crate) cluster: Cluster,
-    /// What it is called: a preset's identifier or the cluster's own name.
+    /// Identifier of the preset, or name of the cluster.
     pub(crate) name: String,
 }
 
 impl Start {
-    /// A preset, or the cluster of a file.
+    /// Loads a preset, or a cluster from a file.
     pub(crate) fn new(device: Option<&str>, from: Option<&Path>) -> anyhow::Result<Self> {
         match (device, from) {
             (_, Some(path)) => Self::file(path),
@@ -28,8 +27,8 @@ impl Start {
         }
     }
 
-    /// The preset of a device, by the words that name it: the only one, or the one with the size of memory in the name, or the one
-    /// whose identifier is a word of the name.
+    /// Returns the preset for a device name. Candidates share a model word with the name. If
+    /// several match, the memory size or the full identifier in the name must select exactly one.
     pub(crate) fn of_device(device: &str) -> Option<Self> {
         let start = |preset: presets::ClusterPreset| Self { cluster: preset.cluster, name: preset.id.to_owned() };
         let own: Vec<Self> = presets::clusters().into_iter().map(start).filter(|start| start.may_be(device)).collect();
@@ -58,10 +57,11 @@ impl Start {
         Ok(Self { name: cluster.name.clone(), cluster })
     }
 
-    /// Whether a device of that name may be this one. Names are compared by their words with a letter and a digit, without
-    /// sizes of memory: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
+    /// True if the device name may refer to this cluster. Compares words with a letter and a digit,
+    /// without memory sizes: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
     pub(crate) fn may_be(&self, device: &str) -> bool {
-        // A PCIe or NVL board or a MIG slice has another peak than the module of that name.
+        // The peak performance of PCIe and NVL boards and MIG slices differs from the SXM module
+        // with the same model name.
         let name = DeviceName::find(device);
         if name.is_some_and(DeviceName::is_variant) && name != DeviceName::find(&self.cluster.name) {
             return false;
@@ -71,17 +71,17 @@ impl Start {
     }
 }
 
-/// The identifiers of the presets, for messages.
+/// Identifiers of all presets, for error messages.
 pub(crate) fn preset_ids() -> String {
     presets::clusters().iter().map(|preset| preset.id).collect::<Vec<_>>().join(", ")
 }
 
-/// Says which fields of a cluster no scenario may have.
+/// Returns an error that lists the cluster fields a scenario would reject.
 pub(crate) fn check(cluster: &Cluster) -> anyhow::Result<()> {
     question(&serde_json::to_value(cluster)?).map(drop).map_err(|errors| told(&errors))
 }
 
-/// The cluster of a scenario that is valid but for the cluster: the same rules in both places.
+/// Parses a cluster inside an otherwise valid scenario, so the scenario rules apply.
 fn question(cluster: &Value) -> Result<Cluster, Vec<FieldError>> {
     let scenario = json!({
         "schema": SCHEMA,
@@ -111,7 +111,7 @@ fn told(errors: &[FieldError]) -> anyhow::Error {
     anyhow!("not the cluster of a scenario: {}", errors.join("; "))
 }
 
-/// The size of memory in a name such as `A100-SXM4-80GB`, in GB.
+/// Parses the memory size in GB from a name such as `A100-SXM4-80GB`.
 fn size(name: &str) -> Option<f64> {
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
     parts.find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok()).map(f64::from)

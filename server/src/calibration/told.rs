@@ -1,4 +1,4 @@
-//! What a calibration tells: what was read, how well it was fitted, and which figures changed.
+//! The calibration report: files read, fit quality and changed values.
 
 use std::io::{Result, Write};
 
@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::profiles::Measured;
 use super::start::Start;
 
-/// A mean residual above which curves do not describe the timings.
+/// Mean residual above which the report warns that the curves do not describe the timings.
 const STRANGE: f64 = 0.25;
-/// Relative change below which a figure counts as unchanged.
+/// Relative tolerance for unchanged values.
 const SAME: f64 = 1e-4;
 
-/// What each file holds, and what was refused.
+/// Reports the content of each file and the refused rows.
 pub(crate) fn files(out: &mut dyn Write, measured: &Measured, start: &Start) -> Result<()> {
     for file in &measured.files {
         match &file.read {
@@ -58,7 +58,7 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
     }
 }
 
-/// How well each part is fitted.
+/// Reports the fit quality per part.
 pub(crate) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
     for part in &fitted.parts {
         let PartReport {
@@ -89,7 +89,7 @@ pub(crate) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
     Ok(())
 }
 
-/// Which coefficients were fitted, which were not and why, and which ended at a bound.
+/// Reports the coefficients: fitted, unchanged with the reason, or fitted at a bound.
 fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
     let named = |of: &dyn Fn(Outcome) -> bool, words: &dyn Fn(&CoefficientReport) -> String| -> Vec<String> {
         part.coefficients.iter().filter(|coefficient| of(coefficient.outcome)).map(words).collect()
@@ -121,7 +121,7 @@ fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
     Ok(())
 }
 
-/// The figures that changed, old and new.
+/// Reports the old and new values of changed fields.
 pub(crate) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) -> Result<()> {
     let (before, after) = (figures(before), figures(after));
     for ((path, old), (_, new)) in before.iter().zip(&after) {
@@ -132,7 +132,8 @@ pub(crate) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) ->
     Ok(())
 }
 
-/// Every number of a cluster, by its path; curves that are absent are those of a typical device.
+/// All numbers in a cluster with their paths. Missing curves are replaced by those of a typical
+/// device.
 fn figures(cluster: &Cluster) -> Vec<(String, f64)> {
     let mut stated = cluster.clone();
     stated.device.curves.get_or_insert_with(Curves::generic).calibration = Calibration::default();
@@ -159,7 +160,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Four significant digits.
+/// Formats with four significant digits.
 fn figure(value: f64) -> String {
     let digits = (3.0 - value.abs().log10().floor()).clamp(0.0, 6.0);
     format!("{value:.0$}", if value == 0.0 { 0 } else { digits as usize })

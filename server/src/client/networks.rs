@@ -1,4 +1,4 @@
-//! Sets of addresses: trusted proxies, and peers without a limit of connections.
+//! Address sets, used for trusted proxies and for peers without a connection limit.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use axum::http::HeaderMap;
 
 use super::Peer;
 
-/// Header in which a proxy appends the address of its client.
+/// Header to which a proxy appends the client address.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// A text that is neither an address nor a network.
+/// Text that is neither an address nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address nor a network such as 172.16.0.0/12")]
 pub struct NotANetwork(String);
 
-/// Addresses with a common prefix.
+/// An address prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network {
     address: IpAddr,
@@ -27,17 +27,17 @@ struct Network {
 pub struct Networks(Vec<Network>);
 
 impl Networks {
-    /// Reads addresses (`10.0.0.7`, `::1`) and networks (`172.16.0.0/12`). Empty texts are skipped, because container files
-    /// leave variables empty.
+    /// Parses addresses (`10.0.0.7`, `::1`) and networks (`172.16.0.0/12`). Skips empty strings,
+    /// because container files set unused variables to an empty value.
     ///
     /// # Errors
-    /// The first text that is neither.
+    /// Returns the first string that is neither an address nor a network.
     pub fn parse(texts: &[String]) -> Result<Self, NotANetwork> {
         let texts = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
         texts.map(str::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The same set with the loopback addresses.
+    /// Adds the loopback addresses to the set.
     #[must_use]
     pub fn with_loopback(mut self) -> Self {
         self.0.push(Network { address: Ipv4Addr::new(127, 0, 0, 0).into(), prefix: 8 });
@@ -45,15 +45,16 @@ impl Networks {
         self
     }
 
-    /// Whether the set has an address.
+    /// True if the set contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Who sends a request over a connection from an address, where this is the set of trusted proxies.
+    /// Returns the sender of a request. `self` is the set of trusted proxies, `connected` is the
+    /// remote address of the connection.
     ///
-    /// A proxy appends the address of its client to the header. The last address that is no trusted proxy is therefore the one
-    /// that a trusted proxy saw; a client can write any address before it.
+    /// A proxy appends the client address to the header. The last address that is not a trusted
+    /// proxy was therefore written by a trusted proxy. A client can forge all addresses before it.
     pub(crate) fn peer(&self, connected: IpAddr, headers: &HeaderMap) -> Peer {
         let connected = connected.to_canonical();
         if !self.contains(connected) {
@@ -76,7 +77,8 @@ impl Network {
     fn contains(self, other: IpAddr) -> bool {
         let same_family = self.address.is_ipv4() == other.is_ipv4();
         let differing = bits(self.address) ^ bits(other);
-        // The shift is by all bits where the prefix is 0, which is every address of the family.
+        // For prefix 0 the shift removes all bits, so the network contains every address in the
+        // family.
         same_family && differing.checked_shr(128 - self.prefix).unwrap_or(0) == 0
     }
 }
@@ -97,7 +99,7 @@ impl FromStr for Network {
     }
 }
 
-/// The bits of an address, the first one highest.
+/// Address bits, most significant first.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -105,7 +107,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// An address of the header, with or without a port.
+/// Parses an address from the header, with an optional port.
 fn forwarded(entry: &str) -> Option<IpAddr> {
     let address = entry.parse::<IpAddr>().ok();
     let address = address.or_else(|| entry.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()));
@@ -163,19 +165,19 @@ mod tests {
     fn only_trusted_proxies_say_who_asks() {
         let proxies = networks(&["10.0.0.0/8"]).unwrap();
         for (connected, values, expected, by_proxy) in [
-            // Without a proxy the header is what the client claims.
+            // Without a proxy, the header is ignored.
             ("203.0.113.9", &["198.51.100.1"][..], "203.0.113.9", false),
             ("10.0.0.1", &["198.51.100.1"], "198.51.100.1", true),
-            // The client wrote 1.1.1.1; the proxy appended the address that it saw.
+            // The client sent 1.1.1.1. The proxy appended the real address.
             ("10.0.0.1", &["1.1.1.1, 198.51.100.1"], "198.51.100.1", true),
-            // Two proxies in a row, in one header or in two.
+            // Two chained proxies, in a single header or in two.
             ("10.0.0.1", &["1.1.1.1, 198.51.100.1, 10.0.0.2"], "198.51.100.1", true),
             ("10.0.0.1", &["1.1.1.1, 198.51.100.1", "10.0.0.2"], "198.51.100.1", true),
             ("10.0.0.1", &["198.51.100.1:4711"], "198.51.100.1", true),
             ("10.0.0.1", &["[2001:db8::1]:4711"], "2001:db8::1", true),
             ("10.0.0.1", &["[2001:db8::1]"], "2001:db8::1", true),
             ("::ffff:10.0.0.1", &["::ffff:198.51.100.1"], "198.51.100.1", true),
-            // Nothing before an unreadable entry holds.
+            // Parsing stops at an invalid entry.
             ("10.0.0.1", &["198.51.100.1, unknown"], "10.0.0.1", true),
             ("10.0.0.1", &[], "10.0.0.1", true),
         ] {

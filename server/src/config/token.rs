@@ -1,4 +1,4 @@
-//! The token from a file, and the commands that make and revoke named tokens.
+//! Tokens in files, and arguments for named tokens.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,40 +10,40 @@ use clap::{Args, Subcommand};
 
 use super::Command;
 
-/// Longest file of a token, in bytes.
+/// Maximum token file size in bytes.
 const LONGEST: u64 = 4096;
 
-/// A file with the token of a server, in place of the token: secrets of container engines are files.
+/// Argument for a file that contains the server token. Container engines provide secrets as files.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TokenFile {
-    /// File that holds the token, in place of the token itself.
+    /// File that contains the token, instead of the token itself.
     #[arg(long, env = "PLANSCOPE_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<OsString>,
 }
 
-/// Why there is no token in a file.
+/// Errors when reading a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file is not readable.
     #[error("the file {path} of the token cannot be read")]
     Unreadable {
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// It holds no single line.
+    /// The content is not a single line.
     #[error("the file {0} must hold the token on one line and nothing else")]
     NotAToken(PathBuf),
-    /// There is a token, too.
+    /// Both a token and a token file are set.
     #[error("both a token and the file {0} of a token are given; take one of PLANSCOPE_TOKEN and PLANSCOPE_TOKEN_FILE")]
     Both(PathBuf),
 }
 
 impl TokenFile {
-    /// Reads the file, where one is named, into the place of the token.
+    /// Reads the file, if set, into `token`.
     fn fill(&self, token: &mut Option<String>) -> Result<(), TokenFileError> {
-        // Container files leave variables empty.
+        // Container files set unused variables to an empty value.
         let Some(path) = self.token_file.as_deref().filter(|path| !path.is_empty()).map(Path::new) else {
             return Ok(());
         };
@@ -54,7 +54,7 @@ impl TokenFile {
         let mut text = String::new();
         File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).map_err(unreadable)?;
         let line = text.trim();
-        // An empty file must not open a server to everyone.
+        // An empty file must not make the server public.
         if line.is_empty() || line.contains(char::is_whitespace) {
             return Err(TokenFileError::NotAToken(path.to_owned()));
         }
@@ -64,7 +64,7 @@ impl TokenFile {
 }
 
 impl Command {
-    /// Reads the file of the token, for commands that take a token.
+    /// Reads the token file for commands that accept a token.
     pub fn read_token_file(&mut self) -> Result<(), TokenFileError> {
         match self {
             Self::Serve(arguments) => arguments.token_file.fill(&mut arguments.token),
@@ -76,31 +76,31 @@ impl Command {
     }
 }
 
-/// What to do with named tokens.
+/// Arguments of `planscope token`.
 #[derive(Debug, Clone, Args)]
 pub struct TokenArguments {
     /// Database file, which a server may be using.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db", global = true)]
     pub database: PathBuf,
-    /// What to do.
+    /// Subcommand.
     #[command(subcommand)]
     pub command: TokenCommand,
 }
 
-/// What to do with named tokens.
+/// Subcommands of `planscope token`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token and write it to standard output; it is shown this once.
+    /// Create a token and write it to standard output; it is shown only once.
     Create {
-        /// Name of its holder: letters, digits and any of - _ . @
+        /// User name: letters, digits and any of - _ . @
         name: String,
-        /// What its holder may do: reader, editor or admin.
+        /// Role of the user: reader, editor or admin.
         #[arg(long, value_parser = role)]
         role: Role,
     },
     /// List the tokens with their roles.
     List,
-    /// Revoke a token and end its sessions; a running server knows within five seconds.
+    /// Revoke a token and its sessions; effective within five seconds on a running server.
     Revoke {
         /// Name of the token.
         name: String,

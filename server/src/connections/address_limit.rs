@@ -1,20 +1,20 @@
-//! Connections of each address.
+//! Connection limit per address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bits of an IPv6 address that name a site. One machine has all addresses of its site.
+/// Prefix length in bits of an IPv6 site. A single machine can use all addresses in a site.
 const SITE_BITS: u32 = 64;
 
-/// Counts the connections of each address, so that no one takes all of them.
+/// Limits connections per address, so no single address can occupy all slots.
 #[derive(Debug)]
 pub(super) struct AddressLimit {
     open: Arc<Mutex<HashMap<IpAddr, u32>>>,
     limit: u32,
 }
 
-/// One connection of an address, until it is dropped.
+/// A counted connection. Dropping it decrements the count.
 #[derive(Debug)]
 pub(super) struct AddressSlot {
     open: Arc<Mutex<HashMap<IpAddr, u32>>>,
@@ -22,17 +22,16 @@ pub(super) struct AddressSlot {
 }
 
 impl AddressLimit {
-    /// Allows so many of each.
     pub(super) fn new(limit: u32) -> Self {
         Self { open: Arc::default(), limit: limit.max(1) }
     }
 
-    /// Counts a further connection of an address; `None` where it has as many as it may.
+    /// Adds a connection. Returns `None` if the address is at the limit.
     pub(super) fn slot(&self, address: IpAddr) -> Option<AddressSlot> {
         let site = site(address);
         let mut open = lock(&self.open);
         let count = open.entry(site).or_default();
-        // An entry that is made here has none, which is below every limit.
+        // A new entry starts at zero, below any limit.
         if *count >= self.limit {
             return None;
         }
@@ -54,7 +53,7 @@ impl Drop for AddressSlot {
     }
 }
 
-/// What counts as one address: an IPv4 address, or the site of an IPv6 address.
+/// Maps an address to the unit of counting: an IPv4 address, or an IPv6 site.
 fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> SITE_BITS << SITE_BITS).into(),
@@ -62,7 +61,7 @@ fn site(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The counts are whole after a panic elsewhere: they change in single steps.
+/// Ignores poisoning: each update is atomic, so the map is consistent after a panic.
 fn lock(open: &Mutex<HashMap<IpAddr, u32>>) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -76,14 +75,14 @@ mod tests {
         let limit = AddressLimit::new(2);
         let slot = |address: &str| limit.slot(address.parse().unwrap());
         let first = slot("203.0.113.9").unwrap();
-        // The same address as IPv6 writes it.
+        // The IPv4-mapped IPv6 form of the same address.
         let second = slot("::ffff:203.0.113.9").unwrap();
         assert!(slot("203.0.113.9").is_none());
         let other = slot("203.0.113.10").unwrap();
         drop(first);
         let again = slot("203.0.113.9").unwrap();
         assert!(slot("203.0.113.9").is_none());
-        // Two addresses of one site, and another site.
+        // Two addresses in one site, and another site.
         let site = [slot("2001:db8::1").unwrap(), slot("2001:db8::ffff:1").unwrap()];
         assert!(slot("2001:db8::2").is_none());
         let next = slot("2001:db8:0:1::1").unwrap();

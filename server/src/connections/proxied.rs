@@ -1,7 +1,7 @@
-//! Requests that a trusted proxy passes on.
+//! Request limit per address behind a trusted proxy.
 //!
-//! Connections of a proxy have no limit, as it asks for many. So its requests are counted by the address for which it asks; otherwise
-//! one client could take all places through it.
+//! Connections from a proxy are not limited, because a proxy needs many. Requests are counted per
+//! client address instead. Otherwise a single client could occupy all slots through the proxy.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::refused;
 use crate::client::{Networks, Peer};
 use crate::error::LimitError;
 
-/// The limit, and the addresses without it.
+/// The limit and the exempt addresses.
 #[derive(Debug)]
 struct Counting {
     addresses: AddressLimit,
@@ -27,7 +27,7 @@ struct Counting {
     unlimited: Networks,
 }
 
-/// A router that refuses requests of addresses that have as many under way as they may, behind proxies.
+/// Wraps a router to refuse proxied requests if the client address is at the request limit.
 pub(super) fn counted(router: Router, limit: u32, unlimited: Networks) -> Router {
     let counting = Arc::new(Counting { addresses: AddressLimit::new(limit), limit, unlimited });
     router.layer(middleware::from_fn_with_state(counting, count))
@@ -44,7 +44,7 @@ async fn count(State(counting): State<Arc<Counting>>, request: Request, next: Ne
     }
 }
 
-/// A body that counts until it is sent.
+/// A response body that occupies a slot until it is sent.
 struct Counted {
     body: Body,
     _slot: AddressSlot,
@@ -94,7 +94,7 @@ mod tests {
         let _second = asks("/", "203.0.113.9", true).await;
         let refused = asks("/short", "203.0.113.9", true).await;
         assert_eq!((status(&refused), refused.headers()["retry-after"] == "5"), (429, true));
-        // Others, those who come without a proxy and those without a limit have their own.
+        // The limit does not affect other addresses, direct clients or exempt addresses.
         for (address, by_proxy) in [("203.0.113.10", true), ("203.0.113.9", false), ("10.0.0.1", true)] {
             assert_eq!(status(&asks("/short", address, by_proxy).await), 200, "{address}");
         }

@@ -1,7 +1,8 @@
-//! What is answered while all places are taken.
+//! Reserve connections for health checks on a full server.
 //!
-//! A server that does not answer its health check is restarted, which ends everybody's requests. So a few more connections are
-//! accepted, for a short time each, on which only health and readiness are answered.
+//! A supervisor restarts a server that does not respond to health checks, which aborts all
+//! requests. The server therefore accepts a few extra connections, each for a short time, and
+//! serves only health and readiness on them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,18 +18,18 @@ use tokio::task::AbortHandle;
 use super::refused;
 use crate::error::LimitError;
 
-/// Connections beyond the places.
+/// Connections beyond the normal limit.
 const RESERVE: usize = 32;
-/// Longest time of one of them: a health check takes milliseconds.
+/// Timeout per reserve connection. A health check requires milliseconds.
 pub(super) const RESERVE_TIME: Duration = Duration::from_secs(5);
 
-/// The connections beyond the places, the oldest first.
+/// Reserve connections, in order of age from oldest to newest.
 #[derive(Debug, Default)]
 pub(super) struct Reserve(VecDeque<AbortHandle>);
 
 impl Reserve {
-    /// Takes a connection in. Where there are as many as there may be, the oldest one is cut: a health check that came with its
-    /// connection is answered long before 32 further ones come.
+    /// Adds a connection. If the reserve is full, the oldest connection is aborted. A health check
+    /// sent immediately completes long before 32 more connections arrive.
     pub(super) fn take(&mut self, connection: AbortHandle) {
         self.0.retain(|connection| !connection.is_finished());
         if self.0.len() >= RESERVE
@@ -40,7 +41,8 @@ impl Reserve {
     }
 }
 
-/// A router that answers health and readiness as another one does, refuses everything else, and ends the connection.
+/// Wraps a router so it serves only health and readiness, refuses all other requests, and closes
+/// the connection.
 pub(super) fn health_only(router: Router) -> Router {
     router.layer(middleware::from_fn(only_health))
 }

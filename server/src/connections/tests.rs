@@ -10,15 +10,16 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// Times of heads and writes in the tests, and how long is waited for what takes one of them.
+/// Timeout for heads and writes in the tests, and the pause for checking them.
 const SHORT: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A file that fits in no buffer of a socket.
+/// Requests a file that exceeds all socket buffers.
 const FILE: &str = "GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const PAGE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const HEALTH: &str = "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// A server with a short page, a large file, a stream of what a test says, and a place for uploads.
+/// Test server with a short page, a large file, an event stream controlled by the test, and an
+/// upload endpoint.
 struct House {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -66,7 +67,7 @@ async fn sends(house: &House, text: &str) -> TcpStream {
     stream
 }
 
-/// Reads until a text has come.
+/// Receives data up to and including the text.
 async fn hears(stream: &mut TcpStream, text: &str) {
     let mut heard = String::new();
     while !heard.contains(text) {
@@ -77,18 +78,18 @@ async fn hears(stream: &mut TcpStream, text: &str) {
     }
 }
 
-/// Reads until the other side ends the connection.
+/// Checks that the peer closes the connection.
 async fn is_ended(mut stream: TcpStream) {
     let mut rest = Vec::new();
-    // Cut in the middle of what nobody has read, it may end with an error.
+    // A connection aborted with unread data may end with an error.
     drop(timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the connection is still open"));
 }
 
-/// All that is answered on a connection of its own, which the server ends.
+/// Sends a request on a new connection and returns everything received until the server closes it.
 async fn answer(house: &House, text: &str) -> String {
     let mut stream = sends(house, text).await;
     let mut answer = Vec::new();
-    // A connection that is closed at once may end with an error.
+    // A connection that the server closes immediately may end with an error.
     drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection is still open"));
     String::from_utf8(answer).unwrap()
 }
@@ -104,7 +105,7 @@ async fn a_full_server_answers_its_health_and_nothing_else() {
     let well = answer(&house, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.contains("connection: close"), "{well}");
     drop(only);
-    // The server notices the end of the connection after a moment.
+    // The server detects the closed connection after a short delay.
     let mut again = String::new();
     while !again.ends_with("here") {
         again = answer(&house, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
@@ -136,19 +137,21 @@ async fn loopback_and_proxies_have_no_limit_of_their_own() {
     }
 }
 
-/// Finding 2 of the attack: readers that ask for a large file many times on each connection and read nothing take all places for
-/// ever, and the server does not answer its health check.
+/// Regression test for attack finding 2: readers request a large file repeatedly on each
+/// connection, but do not read. They occupy all slots, and the server does not respond to health
+/// checks.
 #[tokio::test]
 async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
     let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
     let mut readers = Vec::new();
-    // Three times as many as there are places.
+    // Three times the number of slots.
     for _ in 0..24 {
         readers.push(sends(&house, &FILE.repeat(20)).await);
     }
     let well = answer(&house, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
-    // Nobody has read a byte, and their places are free again. A server that is full answers 503.
+    // The clients have not read any data, yet their slots become free again. A full server returns
+    // 503.
     let mut page = String::new();
     while !page.ends_with("here") {
         page = answer(&house, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
@@ -159,12 +162,12 @@ async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
     }
 }
 
-/// The same finding, with heads that do not end.
+/// Regression test for the same finding, with incomplete request heads.
 #[tokio::test]
 async fn health_is_answered_beside_heads_that_do_not_end() {
     let house = house_within(ConnectionLimits { head_time: PATIENCE, ..limits() }).await;
     let mut heads = Vec::new();
-    // More than the places and the connections beyond them.
+    // More than the normal and the reserve connections.
     for _ in 0..60 {
         heads.push(sends(&house, "GET / HTTP/1.1\r\nHost: local").await);
     }
@@ -178,7 +181,7 @@ async fn events_that_nobody_reads_are_ended() {
     let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
     let _reader = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let long: &'static str = Box::leak("x".repeat(64 << 10).into_boxed_str());
-    // The channel closes with the answer.
+    // The channel closes when the response is dropped.
     let telling = async {
         while house.says.send(long).is_ok() {
             sleep(Duration::from_millis(1)).await;
@@ -193,7 +196,8 @@ async fn a_reader_that_is_slow_is_not_ended() {
     let mut reader = sends(&house, FILE).await;
     let mut read = 0;
     let mut piece = vec![0; 8 << 20];
-    // 64 MiB and the head: a few MiB at a time. Each pause is shorter than a write may wait, the whole takes longer.
+    // Read 64 MiB and the head, a few MiB at a time. Each pause is shorter than the write timeout,
+    // but the total time is longer.
     while read < 64 << 20 {
         sleep(SHORT).await;
         let bytes = timeout(PATIENCE, reader.read(&mut piece)).await.unwrap().unwrap();
@@ -216,7 +220,7 @@ async fn a_connection_that_asks_for_nothing_is_ended() {
 async fn a_head_that_drips_is_ended() {
     let house = house().await;
     let mut drips = sends(&house, "GET / HTTP/1.1\r\nHost: ").await;
-    // A byte now and then is no head either.
+    // Single bytes do not extend the timeout for the head.
     let dripping = async {
         while drips.write_all(b"x").await.is_ok() {
             sleep(SHORT / 10).await;

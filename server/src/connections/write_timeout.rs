@@ -1,4 +1,4 @@
-//! Ends connections whose other end does not read.
+//! Closes connections if the peer does not read.
 
 use std::io;
 use std::pin::Pin;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail when nothing of them is taken for a while. An answer that nobody reads would otherwise hold its
-/// connection, and what is buffered of it, for ever.
+/// A stream with a timeout for writes without progress. Otherwise an unread response would occupy
+/// connection and buffers indefinitely.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// Active while a write is pending.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    /// Lets a write wait for so long.
+    /// Sets the timeout for a write.
     pub(super) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, timer: None }
     }
 
-    /// Passes progress on, and makes an error of a wait that is too long.
+    /// Resets the timer on progress. Returns an error if the timeout has expired.
     fn watched<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.timer = None;
@@ -98,7 +98,7 @@ mod tests {
         let (near, mut far) = duplex(4);
         let mut near = WriteTimeout::new(near, LIMIT);
         let reading = async {
-            // The whole takes longer than one write may wait.
+            // The total time exceeds the write timeout.
             for _ in 0..8 {
                 tokio::time::sleep(LIMIT / 6).await;
                 let mut four = [0; 4];

@@ -1,4 +1,4 @@
-//! Predictions against published measurements, embedded as they were when the server was built.
+//! Predictions compared with published measurements, embedded at build time.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,9 @@ use crate::observation::ACCURACY_JSON;
 
 static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(ACCURACY_JSON));
 
-/// Predictions against published measurements. The same until the server is another one: ask with `If-None-Match`.
+/// Returns predictions and the published measurements they are compared with.
+///
+/// The document is constant for a server build. Use `If-None-Match` to avoid repeated downloads.
 #[utoipa::path(get, path = "/api/v1/accuracy", tag = "accuracy", responses((status = 200, body = Accuracy)))]
 pub(crate) async fn accuracy(asked: HeaderMap) -> Response {
     DOCUMENT.answer(&asked)

@@ -1,4 +1,4 @@
-//! The record of changes.
+//! The audit log.
 
 use api::access::AuditPage;
 use axum::Json;
@@ -10,23 +10,23 @@ use utoipa::IntoParams;
 use crate::app::Shared;
 use crate::error::ApiError;
 
-/// Changes of a page where the query says nothing, and most of them.
+/// Default number of changes per page.
 const DEFAULT: u32 = 100;
 const MOST: u32 = 1000;
 
-/// Which part of the record.
+/// Selects a page of the audit log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
-    /// Number of the last change of the part before, as `next` says; absent: begin with the latest.
+    /// Number of the last change on the previous page, from `next`. Default: the latest change.
     after: Option<u64>,
-    /// Most changes, 100 by default, 1000 at most.
+    /// Maximum number of changes, 100 by default, 1000 at most.
     limit: Option<u32>,
 }
 
-/// Who changed what, the latest first. For the role admin.
+/// Lists changes with their users, from newest to oldest. Requires the role admin.
 ///
-/// The last 200,000 changes are kept. Bytes of logs are not among them, nor questions whose answers are not stored.
+/// The log stores the last 200,000 changes. It excludes log data and requests that store no result.
 #[utoipa::path(
     get, path = "/api/v1/audit", tag = "access", params(Part),
     responses((status = 200, body = AuditPage), (status = 400, description = "The query is malformed"))

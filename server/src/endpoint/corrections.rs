@@ -1,4 +1,4 @@
-//! Corrections of a scenario that make it the job of a run.
+//! Scenario corrections that match the job of a run.
 
 use api::run::{Corrected, CorrectionQuery};
 use axum::extract::rejection::QueryRejection;
@@ -16,10 +16,10 @@ use crate::observation::{ObservationError, compared_jobs};
 use crate::store::RunChanges;
 use crate::turns::Claimant;
 
-/// Stores the run's scenario as a draft with the corrections of its comparison, plans it, and attaches it to the run.
+/// Stores a corrected draft of the run's scenario, plans it, and attaches it to the run.
 ///
-/// The corrections are those of `job.corrections` in the comparison: global batch, context length, number of devices. The scenario
-/// that was attached before does not change.
+/// The corrections are in `job.corrections` of the comparison: global batch, context length, number
+/// of devices. The previously attached scenario does not change.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/correction", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), CorrectionQuery),

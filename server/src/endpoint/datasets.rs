@@ -1,4 +1,4 @@
-//! Datasets: upload, list, change, delete, restore.
+//! Dataset endpoints: upload, list, change, delete, restore.
 
 pub(crate) mod previews;
 pub(crate) mod ranges;
@@ -16,7 +16,8 @@ use crate::app::Shared;
 use crate::error::{ApiError, Deleted};
 use crate::store::DATASETS;
 
-/// Stored datasets, pinned ones and then the newest first. Further orders are `samples` and `size`.
+/// Lists stored datasets, pinned first, then from newest to oldest. Additional sort keys are
+/// `samples` and `size`.
 #[utoipa::path(
     get, path = "/api/v1/datasets", tag = "datasets", params(ListQuery),
     responses((status = 200, body = DatasetList), (status = 400, description = "A wrong query"))
@@ -31,7 +32,7 @@ pub(crate) async fn list(
     Ok(Json(list))
 }
 
-/// One dataset.
+/// Returns a dataset.
 #[utoipa::path(
     get, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
     responses((status = 200, body = DatasetSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -40,7 +41,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     Ok(Json(app.store.reader().dataset(&id).await?))
 }
 
-/// Changes what people say of a dataset; what is absent stays.
+/// Changes name, note and tags of a dataset. Omitted fields are not modified.
 #[utoipa::path(
     patch, path = "/api/v1/datasets/{id}", tag = "datasets", request_body = Words,
     params(("id" = String, Path, description = "Content address")),
@@ -62,7 +63,7 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().dataset(&id).await?))
 }
 
-/// Brings a deleted dataset back.
+/// Restores a deleted dataset.
 #[utoipa::path(
     post, path = "/api/v1/datasets/{id}/restore", tag = "datasets", params(("id" = String, Path, description = "Content address")),
     responses(
@@ -76,7 +77,8 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     Ok(Json(app.store.reader().dataset(&id).await?))
 }
 
-/// Deletes a dataset. Scenarios that name it keep their outcomes, but cannot be planned again until it is restored.
+/// Deletes a dataset. Scenarios with this dataset retain stored outcomes, but planning them again
+/// requires restoring the dataset.
 #[utoipa::path(
     delete, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
     responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))

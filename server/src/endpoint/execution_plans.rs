@@ -1,4 +1,4 @@
-//! Execution plans: what every rank does and in which order, communication included.
+//! Execution plans: the ordered actions per rank, including communication.
 
 use api::execution_plan::ExecutionPlanView;
 use axum::Json;
@@ -18,51 +18,53 @@ use crate::app::Shared;
 use crate::error::ApiError;
 use crate::overviews::decode;
 
-/// Whose list, and with how many buffers.
+/// Selects the rank and the number of buffers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RankOptions {
-    /// Rank of the pipeline, from 0; absent: 0.
+    /// Pipeline rank, from 0. Default: 0.
     rank: Option<u32>,
-    /// Buffers at both ends of every channel, 0 for as many as there are transfers; absent: the fewest of 2, 4, 8, 16 and
-    /// 32 that delay nothing, or as many as there are.
+    /// Buffers per channel end. 0: one per transfer. Default: the first of 2, 4, 8, 16 and 32
+    /// without delay, otherwise one per transfer.
     buffers: Option<u32>,
 }
 
-/// The file.
+/// File options.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FileOptions {
-    /// Form of the file; absent: csv.
+    /// File format. Default: csv.
     #[param(inline)]
     form: Option<Form>,
-    /// Buffers at both ends of every channel, 0 for as many as there are transfers; absent: the fewest of 2, 4, 8, 16 and
-    /// 32 that delay nothing, or as many as there are.
+    /// Buffers per channel end. 0: one per transfer. Default: the first of 2, 4, 8, 16 and 32
+    /// without delay, otherwise one per transfer.
     buffers: Option<u32>,
 }
 
-/// Forms of the file.
+/// File format.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Form {
-    /// One row per action.
+    /// A row per action.
     Csv,
-    /// Lists of actions by rank.
+    /// Action lists per rank.
     Json,
 }
 
-/// Buffers to try, in order: the first that delays nothing is taken, or the last.
+/// Buffer numbers to try in order. The first without delay is used, otherwise the last.
 fn buffers(asked: Option<u32>) -> Vec<Buffers> {
     let of = |count: u32| NonZeroU32::new(count).map_or(Buffers::UNLIMITED, Buffers::of);
     asked.map_or_else(|| [2, 4, 8, 16, 32, 0].map(of).to_vec(), |count| vec![of(count)])
 }
 
-/// A delay of the iteration that is none: one in a thousand.
+/// Tolerance for the delay of an iteration: 0.1 percent.
 const NO_DELAY: f64 = 1.001;
 
-/// What one rank does in the execution plan of one planner and iteration: stages, sends, receives and the waits for them.
+/// Returns the actions of a rank in the execution plan for a planner and iteration: stages, sends,
+/// receives and waits.
 ///
-/// Of the slowest replica, as its timeline is. The plan is compiled from the stored timeline and replayed by the checker.
+/// The plan covers the slowest replica, like the timeline. It is compiled from the stored timeline
+/// and replayed by the checker.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/execution-plans/{planner}/{iteration}", tag = "outcomes",
     params(
@@ -107,7 +109,7 @@ pub(crate) async fn of_a_rank(
     }))
 }
 
-/// The whole execution plan of one planner and iteration as a file.
+/// Returns the complete execution plan for a planner and iteration as a file.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/execution-plans/{planner}/{iteration}/file", tag = "outcomes",
     params(
@@ -143,13 +145,14 @@ pub(crate) async fn file(
             (text, "application/json", "json")
         }
     };
-    // Planner and iteration were read, so they hold nothing that a file name must not.
+    // Planner and iteration are parsed, so the file name contains only safe characters.
     let name = format!("planscope-{short}-{planner}-{iteration}-execution.{extension}");
     let attachment = format!("attachment; filename=\"{name}\"");
     Ok(([(CONTENT_TYPE, media_type.to_owned()), (CONTENT_DISPOSITION, attachment)], text).into_response())
 }
 
-/// The plan of a stored timeline, and what the checker says of it. Large plans take a while, so off the async threads.
+/// Compiles the plan from a stored timeline and replays it in the checker, on a blocking thread
+/// because large plans are slow.
 async fn compiled(encoded: Vec<u8>, buffers: Vec<Buffers>) -> Result<(ExecutionPlan, Replay), ApiError> {
     let work = move || {
         let timeline = decode(&encoded)?;

@@ -1,4 +1,4 @@
-//! Answers as files of other programs.
+//! Exports in the file formats of other programs.
 
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -14,15 +14,17 @@ use crate::error::ApiError;
 use crate::export::{chrome_trace::chrome_trace, megatron, table};
 use crate::overviews::decode;
 
-/// A file; nothing of the name is a user's.
+/// Builds an attachment response. The file name must not contain user input.
 fn file(name: &str, media_type: &'static str, body: String) -> Response {
     let headers =
         [(CONTENT_TYPE, media_type.to_owned()), (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""))];
     (headers, body).into_response()
 }
 
-/// The timeline of one planner and iteration as Chrome trace events, which Perfetto's viewer opens. Uploaded as a trace it has as
-/// many slices as the timeline spans.
+/// Returns the timeline for a planner and iteration as Chrome trace events, for the Perfetto
+/// viewer.
+///
+/// An upload of this file as a trace yields a slice per timeline span.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/traces/{planner}/{iteration}", tag = "outcomes",
     params(
@@ -47,7 +49,8 @@ pub(crate) async fn trace(
     Ok(file(&format!("planscope-{short}-{planner}-{iteration}.trace.json"), "application/json", trace))
 }
 
-/// Arguments that make Megatron-LM run a plan, as a shell array after warnings of what it does otherwise.
+/// Returns Megatron-LM arguments for a plan, as a shell array. Comments at the top list the
+/// differences from the plan.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/megatron/{planner}", tag = "outcomes",
     params(
@@ -85,7 +88,7 @@ pub(crate) async fn megatron_arguments(
     ))
 }
 
-/// The ranked table of the stored outcome as CSV.
+/// Returns the ranked table of the stored outcome as CSV.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/outcome.csv", tag = "outcomes",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),

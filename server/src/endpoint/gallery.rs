@@ -1,4 +1,4 @@
-//! Ready scenarios.
+//! Example scenarios.
 
 use api::front_page::FrontPage;
 use api::gallery::Gallery;
@@ -7,15 +7,15 @@ use axum::Json;
 use crate::error::ApiError;
 use crate::gallery::{entries, front_page};
 
-/// Ready scenarios.
+/// Lists the example scenarios.
 #[utoipa::path(get, path = "/api/v1/gallery", tag = "catalogue", responses((status = 200, body = Gallery)))]
 pub(crate) async fn gallery() -> Result<Json<Gallery>, ApiError> {
-    // They are embedded, so a wrong one is a fault of ours, not of whoever asks.
+    // The scenarios are embedded, so an invalid scenario is a server error.
     let entries = entries().map_err(|errors| ApiError::Fault(ApiError::InvalidScenario(errors).to_string()))?;
     Ok(Json(Gallery { entries }))
 }
 
-/// The first page: a dozen ready scenarios by question, with figures.
+/// Returns the start page: a dozen example scenarios grouped by question, with results.
 #[utoipa::path(get, path = "/api/v1/gallery/front-page", tag = "catalogue", responses((status = 200, body = FrontPage)))]
 pub(crate) async fn front() -> Result<Json<FrontPage>, ApiError> {
     let page =

@@ -1,4 +1,4 @@
-//! Version, health, and whether new content is taken.
+//! Version, liveness and readiness.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,19 +9,20 @@ use crate::app::Shared;
 use crate::error::ApiError;
 use crate::store::{FileFault, StoreError};
 
-/// Version and health.
+/// Engine version and health.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Health {
-    /// "ok": the server runs and its database answers.
+    /// "ok": the server runs and its database responds.
     status: String,
     /// Version of the engine.
     engine: String,
 }
 
-/// Version and health: whether the server lives. One that does not is to be started again.
+/// Returns version and liveness. A server that fails this check must be restarted.
 #[utoipa::path(get, path = "/api/v1/health", tag = "server", responses((status = 200, body = Health), (status = 503, description = "The database does not answer, or its file was emptied")))]
 pub(crate) async fn health(State(app): Shared) -> Result<Json<Health>, ApiError> {
-    // A file that was deleted or moved is still read, and moved back by its operator; what was emptied has to be restored.
+    // A deleted or moved file is still readable, and the operator can move it back. A truncated
+    // file must be restored.
     if let Err(fault @ FileFault::Truncated(_)) = app.store.in_place() {
         return Err(StoreError::from(fault).into());
     }
@@ -32,20 +33,22 @@ pub(crate) async fn health(State(app): Shared) -> Result<Json<Health>, ApiError>
     Ok(Json(Health { status: "ok".to_owned(), engine: planner::outcome::ENGINE.to_owned() }))
 }
 
-/// How ready the server is.
+/// Readiness of the server.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Readiness {
-    /// "ready": new content is taken.
+    /// "ready": new content is accepted.
     status: String,
-    /// Bytes that the database holds.
+    /// Database size in bytes.
     used_bytes: u64,
-    /// Bytes that it may hold, where there is a limit.
+    /// Maximum database size in bytes, if limited.
     quota_bytes: Option<u64>,
 }
 
-/// Whether new content is taken. Where not, `errors` names what is wrong: `/database/file`, `/database/read`, `/database/write`, `/database/quota`.
+/// Returns whether the server accepts new content.
 ///
-/// A server that is not ready still answers what it has: starting it again mends nothing, and loses a database whose file was deleted.
+/// If not, `errors` lists the causes: `/database/file`, `/database/read`, `/database/write`,
+/// `/database/quota`. A server that is not ready still serves stored content. A restart does not
+/// help, and it loses a database whose file was deleted.
 #[utoipa::path(
     get, path = "/api/v1/ready", tag = "server",
     responses((status = 200, body = Readiness), (status = 503, description = "New content is not taken; what is wrong is named"))

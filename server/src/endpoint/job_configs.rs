@@ -1,4 +1,4 @@
-//! Configuration files of training jobs, read into scenarios.
+//! Converts configuration files of training jobs to scenarios.
 
 use api::job_config::{ConfigFormat, JobConfig, ReadSetting};
 use axum::Json;
@@ -14,18 +14,19 @@ use super::scenarios::LARGEST_DOCUMENT;
 use crate::error::ApiError;
 use crate::label;
 
-/// Options of a reading.
+/// Options for reading a configuration file.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReadOptions {
-    /// Name of the file; it becomes the scenario's title.
+    /// File name, used as the scenario's title.
     name: Option<String>,
 }
 
-/// Reads a configuration file of a training job into a scenario. Nothing is stored.
+/// Converts a training job's configuration file to a scenario. Nothing is stored.
 ///
-/// Formats: `config.json` of Hugging Face models, torchtitan job files (TOML), Megatron-LM arguments in a script, a list or YAML. The
-/// answer lists what was read, what was assumed, what the scenario cannot hold and the keys that were not recognised.
+/// Formats: `config.json` of Hugging Face models, torchtitan job files (TOML), Megatron-LM
+/// arguments in a script, a list or YAML. The response lists the values read, the assumptions, the
+/// settings that a scenario cannot represent, and the unknown keys.
 #[utoipa::path(
     post, path = "/api/v1/job-configs", tag = "scenarios", params(ReadOptions),
     request_body(content = String, content_type = "text/plain"),

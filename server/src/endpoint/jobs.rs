@@ -1,4 +1,4 @@
-//! Planning jobs: state, events, cancellation.
+//! Planning jobs: status, events, cancellation.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::app::Shared;
 use crate::client::Client;
 use crate::error::ApiError;
 
-/// How often a silent stream says that it lives, for proxies that cut silent ones.
+/// Interval for keep-alive comments. Proxies close silent streams.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// A planning job.
+/// Returns a planning job.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
     responses((status = 200, body = Job), (status = 404, description = "Unknown, or finished a while ago"))
@@ -27,7 +27,8 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     app.jobs.job(&id).map(Json).ok_or(ApiError::NoSuchJob(id))
 }
 
-/// Server-sent events of a planning job: event "job", data the job; ends after its final state.
+/// Streams a planning job as server-sent events: event "job", with the job as data. The stream
+/// closes after the final status.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/events", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
     responses(
@@ -48,7 +49,7 @@ pub(crate) async fn events(
         let rest = if job.state.is_final() { None } else { Some(jobs) };
         Some((job, rest))
     });
-    // The end of the server is not the end of the job: whoever watches asks the next one.
+    // A server shutdown does not end the job. The client reconnects to the next server.
     let events = jobs.take_until(Box::pin(app.live.stopped())).map(move |job| {
         let _held = &seat;
         let data = serde_json::to_string(&job).expect("a job has only text keys");
@@ -57,7 +58,7 @@ pub(crate) async fn events(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-/// Cancels a planning job; one that is finished stays as it is.
+/// Cancels a planning job. A finished job does not change.
 #[utoipa::path(
     delete, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
     responses((status = 200, body = Job, description = "The job as it stands; a running one ends within moments"), (status = 404, description = "Unknown, or finished a while ago"))

@@ -1,4 +1,4 @@
-//! What is asked of every list, checked in one place.
+//! Validation of parameters shared by all lists.
 
 use api::shelf::{LARGEST_PAGE, LONGEST_SEARCH, ListQuery, Words};
 use planner::scenario::FieldError;
@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::label;
 use crate::store::{Shelf, Wanted};
 
-/// What a list is asked for, `limit` things where the query says nothing.
+/// Validates a list query. `limit` is the default page size.
 pub(super) fn wanted(query: ListQuery, shelf: &Shelf, limit: u32) -> Result<Wanted, ApiError> {
     let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let search = given(query.q).or(given(query.search)).unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn wanted(query: ListQuery, shelf: &Shelf, limit: u32) -> Result<Want
     })
 }
 
-/// What people say of a thing, made safe to show; every wrong field is named.
+/// Sanitizes name, note and tags. The error lists all invalid fields.
 pub(super) fn checked(words: Words) -> Result<Words, ApiError> {
     let mut errors = Vec::new();
     let name = words.name.as_deref().and_then(|name| label::named(name, &mut errors));

@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Prometheus metrics.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::app::{App, Shared};
 use crate::error::{ApiError, class};
 use crate::metrics::Standing;
 
-/// What is counted, in Prometheus' text format. Needs the server's token where one is set.
+/// Returns metrics in the Prometheus text format. Requires the server's token if it is set.
 #[utoipa::path(
     get, path = "/metrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"))
@@ -34,7 +34,7 @@ pub(crate) async fn metrics(State(app): Shared) -> Result<Response, ApiError> {
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-/// Counts a request and how long it took until its answer began.
+/// Counts a request and records the time to the response head.
 pub(crate) async fn count(
     State(app): State<Arc<App>>,
     path: Option<MatchedPath>,
@@ -45,7 +45,7 @@ pub(crate) async fn count(
     let method = request.method().clone();
     let response = next.run(request).await;
     let took = app.clock.elapsed().saturating_sub(began);
-    // Paths as the router knows them: as many as there are routes, whatever is asked for.
+    // The label is the matched route, so the number of routes limits the label cardinality.
     let route = path.as_ref().map_or("other", MatchedPath::as_str);
     app.metrics.request(route, &method, class(&response), took);
     response

@@ -1,4 +1,4 @@
-//! Comparisons of runs with plans, calibration, and the check of a profile.
+//! Comparison of runs with plans, calibration, and profile checks.
 
 use api::profile::{Profile, ProfileCheck};
 use api::run::{Comparison, RunPoint};
@@ -23,35 +23,37 @@ use crate::profiles::apply;
 use crate::store::{LogPlace, Replaced, StoreError};
 use crate::turns::Claimant;
 
-/// Points of one page of the store.
+/// Points per page read from the store.
 const PAGE: u32 = 5000;
-/// Points of a run that are looked at: the latest.
+/// Maximum number of points used. Only the latest are used.
 const MOST_POINTS: usize = 200_000;
 
-/// First bytes of a log in which the size of its job is looked for.
+/// Bytes at the start of a log that are searched for the job size.
 const LOG_HEAD: usize = 256 << 10;
-/// First bytes of a log of several parts in which the sizes of their jobs are looked for.
+/// Bytes at the start of a log with several parts that are searched for the job sizes.
 const MOST_LOG: u64 = 64 << 20;
-/// Bytes of one piece of it.
+/// Bytes per read from the log.
 const LOG_PIECE: usize = 1 << 20;
 
-/// The plan, and the part of the run.
+/// Selects the planner and the part of the run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Against {
-    /// Planner of the run's scenario; absent: the one that the run names, else the fastest.
+    /// Planner in the run's scenario. Default: the planner attached to the run, otherwise the
+    /// fastest.
     planner: Option<String>,
-    /// Part of the run whose steps count; absent: all.
+    /// Part of the run to use. Default: all parts.
     segment: Option<u32>,
 }
 
-/// Which run a profile is checked against.
+/// Selects the run for a profile check.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CheckOptions {
-    /// The run.
+    /// Run identifier.
     run: String,
-    /// Planner of the run's scenario; absent: the one that the run names, else the fastest.
+    /// Planner in the run's scenario. Default: the planner attached to the run, otherwise the
+    /// fastest.
     planner: Option<String>,
 }
 
@@ -83,10 +85,11 @@ pub(crate) async fn comparison(
     Ok(Json(compared.await.map_err(|error| ApiError::Fault(format!("a comparison stopped unexpectedly: {error}")))?))
 }
 
-/// A profile with the factors that bring the run's plan to what was measured; stored, applied to nothing.
+/// Stores a profile with factors that fit the run's plan to the measurements.
 ///
-/// With timers of forward and backward each pass has a factor of its own, otherwise one factor on both meets the median step. Computed
-/// while you wait, in turn with planning jobs.
+/// With forward and backward timers, each pass has a separate factor. Otherwise a single factor for
+/// both passes fits the median step. The profile is not applied to any scenario. The computation is
+/// synchronous and queued with the planning jobs.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/calibration", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), Against),
@@ -127,7 +130,7 @@ pub(crate) async fn calibration(
     Ok(if is_new { Answer::Created(api::path::profile(&profile.id), stored) } else { Answer::Present(stored) })
 }
 
-/// A run beside its plan as the scenario is, and as it would be with the profile. Nothing is stored.
+/// Compares a run with its plan, with and without the profile. Nothing is stored.
 #[utoipa::path(
     get, path = "/api/v1/profiles/{id}/check", tag = "profiles",
     params(("id" = String, Path, description = "Content address"), CheckOptions),
@@ -173,7 +176,7 @@ pub(crate) async fn check(
     Ok(Json(work.await?.map_err(ObservationError::from)?))
 }
 
-/// A run with its points and the plan that it is compared with.
+/// Loads a run with its points and the plan for comparison.
 pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiError> {
     let detail = app.store.reader().run(run, app.clock.now()).await?;
     let scenario = detail.summary.scenario.as_deref().ok_or(ObservationError::Unattached)?;
@@ -223,7 +226,7 @@ pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<
     Ok(Held { run, setups, points, scenario, planner, planned, batches, timeline, notes, has_step_times_of_plan })
 }
 
-/// The first bytes of a run's log, [`LOG_HEAD`] at most.
+/// Returns at most [`LOG_HEAD`] bytes from the start of a run's log.
 async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
     let mut head = Vec::new();
     while head.len() < LOG_HEAD {
@@ -237,8 +240,8 @@ async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
     Ok(head)
 }
 
-/// What a log states before each part of its run; of a log that is longer than is looked at, the last parts have what is stated
-/// before.
+/// Returns the job setup before each part of the run. If the log is longer than the search limit,
+/// the last parts use the setup found before them.
 async fn setups_of_parts(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError> {
     let state = app.store.reader().log_state(run).await?;
     let mut setups = JobSetups::new(state.table);
@@ -259,13 +262,13 @@ async fn setups_of_parts(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError
             setups =
                 read.await.map_err(|error| ApiError::Fault(format!("reading a log stopped unexpectedly: {error}")))?;
         }
-        // What is left of a file is a line.
+        // The unterminated rest of a file counts as a line.
         setups.push(b"\n");
     }
     Ok(setups.finish())
 }
 
-/// The points of a run, the latest where there are more than are looked at, and whether that is so.
+/// Returns the latest points of a run, and true if older points were omitted.
 async fn points(app: &App, run: &str, count: u64) -> Result<(Vec<RunPoint>, bool), ApiError> {
     let mut after = count.saturating_sub(MOST_POINTS as u64);
     let is_cut = after > 0;

@@ -1,4 +1,4 @@
-//! What planning gave: outcomes, timelines, schedules.
+//! Planning results: outcomes, timelines, schedules.
 
 use api::job::{EngineAnswerList, StoredOutcome};
 use api::path::{OVERVIEW_MEDIA_TYPE, TIMELINE_MEDIA_TYPE};
@@ -18,15 +18,16 @@ use crate::overviews::decode;
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 
-/// Whose answer is wanted.
+/// Selects the engine of a result.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct OfEngine {
-    /// Name and version of an engine that has answered the scenario; absent: this one, or else the latest.
+    /// Name and version of an engine with a stored outcome for the scenario. Default: this engine,
+    /// otherwise the engine with the latest outcome.
     engine: Option<String>,
 }
 
-/// A query that could not be read names nobody.
+/// Optional engine selection. Rejections are converted by `engine_of`.
 type AskedEngine = Result<Query<OfEngine>, QueryRejection>;
 
 fn engine_of(asked: AskedEngine) -> Result<Option<String>, ApiError> {
@@ -34,7 +35,7 @@ fn engine_of(asked: AskedEngine) -> Result<Option<String>, ApiError> {
     Ok(asked.engine)
 }
 
-/// The engines that have answered a scenario, the latest answer first.
+/// Lists the engines with a stored outcome for the scenario, most recent first.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/engines", tag = "outcomes",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -51,7 +52,8 @@ pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Resul
     Ok(Json(EngineAnswerList { answers: app.store.reader().engine_answers(&id).await? }))
 }
 
-/// The stored outcome of a scenario: this engine's, or the latest of another.
+/// Returns the stored outcome for a scenario: from this engine, otherwise the latest from another
+/// engine.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/outcome", tag = "outcomes",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), OfEngine),
@@ -77,9 +79,9 @@ pub(crate) async fn outcome(
     Ok(Json(stored))
 }
 
-/// The timeline of one planner and iteration, in columns.
+/// Returns the timeline for a planner and iteration, in columns.
 ///
-/// In the compact form (postcard) by default, as JSON with `Accept: application/json`.
+/// The default is the compact format (postcard). Use `Accept: application/json` for JSON.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/timelines/{planner}/{iteration}", tag = "outcomes",
     params(
@@ -115,9 +117,10 @@ pub(crate) async fn timeline(
     Ok((vary, [(CONTENT_TYPE, TIMELINE_MEDIA_TYPE)], encoded).into_response())
 }
 
-/// The first look at a timeline: what every lane does in 1024 stretches of equal width.
+/// Returns an overview of a timeline: the activity per lane in 1024 intervals of equal width.
 ///
-/// In the compact form (postcard). A chart of a million spans is drawn from it while the spans are on their way.
+/// The format is compact (postcard). A chart with a million spans can show the overview while it
+/// downloads the spans.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/timelines/{planner}/{iteration}/overview", tag = "outcomes",
     params(
@@ -143,7 +146,8 @@ pub(crate) async fn overview(
     Ok(([(CONTENT_TYPE, OVERVIEW_MEDIA_TYPE)], overview).into_response())
 }
 
-/// The schedule of one planner and iteration in the torch action grammar, one row per rank.
+/// Returns the schedule for a planner and iteration in the torch action grammar, with a row per
+/// rank.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/schedules/{planner}/{iteration}", tag = "outcomes",
     params(
@@ -170,13 +174,13 @@ pub(crate) async fn schedule(
         if timeline.is_grouped() { Err(ApiError::NoPipeline) } else { Ok(planner::export::torch_csv(&timeline)) }
     })
     .await?;
-    // Planner and iteration were read, so they hold nothing that a file name must not.
+    // Planner and iteration are parsed, so the file name contains only safe characters.
     let attachment = format!("attachment; filename=\"planscope-{short}-{planner}-{iteration}.csv\"");
     let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, attachment)];
     Ok((headers, csv).into_response())
 }
 
-/// The stored timeline that is shown, and the short name of its scenario.
+/// Returns the short scenario name and the stored timeline.
 pub(super) async fn stored_timeline(
     app: &App,
     id: &str,
@@ -197,7 +201,7 @@ async fn timeline_of(
     Ok((scenario.short, app.store.reader().timeline_of(&scenario.id, engine, planner, iteration).await?))
 }
 
-/// Planner and iteration, as paths name them.
+/// Parses planner and iteration from the path.
 fn named(planner: &str, iteration: &str) -> Result<(PlannerKind, u32), ApiError> {
     let planner = PlannerKind::from_id(planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.to_owned()))?;
     let iteration =
@@ -205,7 +209,7 @@ fn named(planner: &str, iteration: &str) -> Result<(PlannerKind, u32), ApiError>
     Ok((planner, iteration))
 }
 
-/// A timeline as JSON.
+/// Serializes a timeline as JSON.
 pub(crate) fn written(timeline: &Timeline) -> Result<Vec<u8>, ApiError> {
     serde_json::to_vec(timeline).map_err(|error| ApiError::Fault(format!("a timeline cannot be written: {error}")))
 }

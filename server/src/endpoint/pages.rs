@@ -1,4 +1,4 @@
-//! Pages: one document for every page path, files of the build for the rest.
+//! Pages: a single document for all page paths, and build files for all other paths.
 
 use axum::extract::{Query, Request, State};
 use axum::http::Method;
@@ -10,16 +10,16 @@ use serde::Deserialize;
 use crate::app::Shared;
 use crate::error::{ApiError, LoggedIn, no_such_page, succeeded, unsatisfiable};
 
-/// What a page's address may carry for the server.
+/// Query parameters of a page.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PageOptions {
     token: Option<String>,
 }
 
-/// A page. With `?token=` it logs in: the browser gets a session in a cookie that scripts cannot read, and the token goes out of the
-/// address.
+/// Serves a page. With `?token=` it logs in: the browser receives a session in an `HttpOnly`
+/// cookie, and a redirect removes the token from the address.
 pub(crate) async fn page(State(app): Shared, request: Parts) -> Response {
-    // A query that is not ours is the page's own business.
+    // The page itself handles unknown query parameters.
     let options = Query::<PageOptions>::try_from_uri(&request.uri).ok();
     let token = options.and_then(|Query(options)| options.token).filter(|_| app.access.needs_token());
     let Some(token) = token else { return app.web.page().await };
@@ -29,7 +29,7 @@ pub(crate) async fn page(State(app): Shared, request: Parts) -> Response {
     }
 }
 
-/// A file of the build, or nothing; who reads pages is told so by one.
+/// Serves a build file. If the file does not exist, browser navigation receives an error page.
 pub(crate) async fn file(State(app): Shared, request: Request) -> Response {
     let path = request.uri().path();
     if path.starts_with("/api/") {
@@ -43,7 +43,7 @@ pub(crate) async fn file(State(app): Shared, request: Request) -> Response {
     response
 }
 
-/// Whether a browser was sent here by a link or its address bar.
+/// True for navigation requests from a browser.
 fn is_navigation(request: &Request) -> bool {
     let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     request.method() == Method::GET && accepts.is_some_and(|kinds| kinds.contains("text/html"))

@@ -1,4 +1,4 @@
-//! Figures of papers beside ours, embedded as they were when the server was built.
+//! Published results compared with Planscope, embedded at build time.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -17,18 +17,20 @@ use crate::document::Document;
 use crate::error::ApiError;
 use crate::gallery::entries;
 
-/// What `cargo xtask papers` wrote.
+/// Output of `cargo xtask papers`.
 const TEXT: &str = include_str!("../../../docs/papers.json");
 
 static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(TEXT));
 
-/// Figures of papers beside ours. The same until the server is another one: ask with `If-None-Match`.
+/// Returns published results and the corresponding Planscope results.
+///
+/// The document is constant for a server build. Use `If-None-Match` to avoid repeated downloads.
 #[utoipa::path(get, path = "/api/v1/papers", tag = "accuracy", responses((status = 200, body = Papers)))]
 pub(crate) async fn papers(asked: HeaderMap) -> Response {
     DOCUMENT.answer(&asked)
 }
 
-/// Names of ready scenarios by identifier.
+/// Names of example scenarios by identifier.
 static READY: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let named = entries().unwrap_or_default().into_iter().filter_map(|entry| {
         let valid = ValidScenario::new(entry.scenario, &NoDatasets).ok()?;
@@ -37,7 +39,7 @@ static READY: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     named.collect()
 });
 
-/// Tables and figures by the ready scenarios that they stand on.
+/// Tables and figures by the example scenario they use.
 static CITED: LazyLock<HashMap<String, Vec<CitedSet>>> = LazyLock::new(|| {
     let mut cited: HashMap<String, Vec<CitedSet>> = HashMap::new();
     let papers: Papers = serde_json::from_str(TEXT).unwrap_or(Papers { engine: String::new(), papers: Vec::new() });
@@ -55,9 +57,9 @@ static CITED: LazyLock<HashMap<String, Vec<CitedSet>>> = LazyLock::new(|| {
     cited
 });
 
-/// What papers publish of a scenario that is one of their set-ups, beside what this engine gives.
+/// Returns published and computed results for a scenario that matches a setup from a paper.
 ///
-/// Nothing is cited where the scenario is none of theirs: an edited set-up is another scenario.
+/// The result is empty for other scenarios. An edited setup is a different scenario.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/papers", tag = "scenarios",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -80,7 +82,8 @@ pub(crate) async fn of_scenario(State(app): Shared, Path(id): Path<String>) -> R
 mod tests {
     use super::*;
 
-    /// Ready scenarios have different identifiers, and everything cited stands on one of them.
+    /// Identifiers of example scenarios are unique, and each citation refers to an example
+    /// scenario.
     #[test]
     fn whatever_is_cited_is_found_by_the_identifier_of_its_set_up() {
         assert_eq!(READY.len(), entries().unwrap().len());
@@ -88,7 +91,7 @@ mod tests {
         assert!(CITED.len() > 100, "{}", CITED.len());
     }
 
-    /// Every plan names a ready scenario, so that pages can link to it.
+    /// Each plan names an example scenario, so pages can link to it.
     #[test]
     fn the_embedded_document_has_the_form_that_is_promised() {
         let papers: Papers = serde_json::from_str(TEXT).unwrap();

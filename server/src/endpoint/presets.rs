@@ -1,10 +1,10 @@
-//! Models, clusters, sources of samples and planners by name.
+//! Presets: models, clusters, sample sources and planners.
 
 use api::gallery::{ClusterChoice, ModelChoice, PlannerChoice, Presets, SampleChoice};
 use axum::Json;
 use planner::scenario::PlannerKind;
 
-/// Models, clusters, sources of samples and planners by name.
+/// Lists models, clusters, sample sources and planners by name.
 #[utoipa::path(get, path = "/api/v1/presets", tag = "catalogue", responses((status = 200, body = Presets)))]
 pub(crate) async fn presets() -> Json<Presets> {
     let models = planner::model::presets::models()

@@ -1,4 +1,4 @@
-//! Profiles: upload and fit, list, change, delete, use.
+//! Profile endpoints: upload and fit, list, change, delete, apply.
 
 use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileList};
 use api::shelf::Words;
@@ -21,34 +21,36 @@ use crate::profiles::{Base, ProfileError, apply, fit};
 use crate::store::{PROFILES, ProfileFile, Replaced};
 use crate::turns::Claimant;
 
-/// Bytes of the tables of a fit; those of the files are counted as bodies.
+/// Memory estimate in bytes for the tables of a fit. File contents count towards the body budget.
 const FITTING: u64 = 64 << 20;
-/// Largest upload, in MiB.
+/// Maximum upload size in MiB.
 const LARGEST_UPLOAD: usize = super::datasets::uploads::LARGEST_UPLOAD;
 /// Options of an upload.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UploadOptions {
-    /// Name of the file, which says what some formats leave out; the profile is called so too, unless `title` is given.
+    /// File name. It supplies values that some formats omit, and is the default profile name.
     name: Option<String>,
     /// Name of the profile.
     title: Option<String>,
-    /// Device preset whose curves are fitted; absent: the only preset of the device that the file names.
+    /// Device preset to fit. Default: the only preset for the device in the file.
     device: Option<String>,
-    /// `true`: fit the file although it was measured on another device.
+    /// `true`: fit the file even if it was measured on another device.
     confirm_device: Option<bool>,
-    /// Scenario whose cluster is fitted in place of a preset, and whose modules timed layers are of.
+    /// Scenario with the cluster to fit, instead of a preset, and with the modules for timed
+    /// layers.
     scenario: Option<String>,
-    /// Devices that took part in collectives, for tables that do not say it.
+    /// Number of devices in collectives, for tables that do not specify it.
     ranks: Option<u32>,
-    /// Tensor-parallel degree of timed layers; absent: the one with the most timings.
+    /// Tensor-parallel degree of timed layers. Default: the degree with the most timings.
     tensor: Option<u32>,
-    /// Profile whose files are fitted together with this one. The new profile takes its place: the old one is deleted, and can be
-    /// brought back.
+    /// Profile whose files are fitted together with the new file. The new profile replaces it. The
+    /// old profile is deleted, but can be restored.
     onto: Option<String>,
 }
 
-/// Stored profiles, pinned ones and then the newest first. Further orders are `measurements`, `residual` and `size`.
+/// Lists stored profiles, pinned first, then from newest to oldest. Additional sort keys are
+/// `measurements`, `residual` and `size`.
 #[utoipa::path(
     get, path = "/api/v1/profiles", tag = "profiles", params(ListQuery),
     responses((status = 200, body = ProfileList), (status = 400, description = "A wrong query"))
@@ -64,14 +66,16 @@ pub(crate) async fn list(
 
 /// Uploads measurements and fits them.
 ///
-/// The body is one file, recognised by content. Measured kernels and collectives (Vidur, vTrain, SimuMax, Galvatron, nccl-tests,
-/// all_reduce_bench, aiconfigurator, Planscope's own table) fit the curves of `device` or of the cluster of `scenario`, as
-/// `planscope calibrate` does. Timed layers (DFLOP, DynaPipe, Galvatron, or Planscope's own table by sequence length and scheme)
-/// become times in place of the model's. For several files, post each onto the profile of those before. No scenario changes. The
-/// answer comes after the fit, which waits its turn among planning jobs.
+/// The request body is a single file. Its format is detected from the content. Measured kernels and
+/// collectives (Vidur, vTrain, SimuMax, Galvatron, nccl-tests, all_reduce_bench, aiconfigurator,
+/// the Planscope table) fit the curves of `device` or the cluster in `scenario`, like `planscope
+/// calibrate`. Timed layers (DFLOP, DynaPipe, Galvatron, or the Planscope table by sequence length
+/// and scheme) replace times from the model. For several files, post each with `onto` set to the
+/// previous profile. No scenario changes. The response is sent after the fit, which is queued with
+/// the planning jobs.
 ///
-/// A file that was measured on another device is refused with the problem `/problems/other-device`, which names both devices,
-/// unless `confirm_device` is `true`.
+/// A file from another device is refused with the problem `/problems/other-device`, which names
+/// both devices, unless `confirm_device` is `true`.
 #[utoipa::path(
     post, path = "/api/v1/profiles", tag = "profiles", params(UploadOptions),
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
@@ -130,7 +134,8 @@ pub(crate) async fn upload(
     if !files.contains(&file) {
         files.push(file);
     }
-    // The room goes with the file, through the work, which may outlast the sender, and until it is stored.
+    // The memory reservation must last until the file is stored. The work may outlast the
+    // connection.
     let (profile, _room) = app.studies.run((&claimant, FITTING), 1, move |_| Ok((fit(&base, files), room))).await?;
     let mut profile = profile?;
     let title = options.title.as_deref().and_then(label::clean);
@@ -140,7 +145,7 @@ pub(crate) async fn upload(
     Ok(if is_new { Answer::Created(api::path::profile(&profile.id), stored) } else { Answer::Present(stored) })
 }
 
-/// What a profile was fitted from, and its name.
+/// Returns the fit base, files and name of an existing profile.
 async fn before(app: &App, id: &str) -> Result<(Base, Vec<ProfileFile>, Option<String>), ApiError> {
     let old = app.store.reader().profile(id).await?;
     let (base, files) = app.store.reader().profile_files(id).await?;
@@ -151,7 +156,7 @@ async fn before(app: &App, id: &str) -> Result<(Base, Vec<ProfileFile>, Option<S
     }
 }
 
-/// One profile with its residuals.
+/// Returns a profile with its residuals.
 #[utoipa::path(
     get, path = "/api/v1/profiles/{id}", tag = "profiles", params(("id" = String, Path, description = "Content address")),
     responses(
@@ -184,7 +189,8 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 
-/// Deletes a profile; it can be brought back for as long as deleted things are kept. Scenarios that use it stay as they are.
+/// Deletes a profile. It can be restored during the retention period. Scenarios with this profile
+/// do not change.
 #[utoipa::path(
     delete, path = "/api/v1/profiles/{id}", tag = "profiles", params(("id" = String, Path, description = "Content address")),
     responses(
@@ -197,7 +203,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     Ok(Deleted)
 }
 
-/// Brings a deleted profile back.
+/// Restores a deleted profile.
 #[utoipa::path(
     post, path = "/api/v1/profiles/{id}/restore", tag = "profiles",
     params(("id" = String, Path, description = "Content address")),
@@ -212,10 +218,11 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 
-/// Stores a scenario as it is with the profile, as a draft, and answers its identifier.
+/// Applies a profile to a scenario, stores the result as a draft, and returns its identifier.
 ///
-/// A fitted cluster replaces the device and the links inside a node; the size and the network between nodes stay. Times stand behind the
-/// scenario's own, and count. The new scenario names the profile in `profiles`; the one that was given does not change.
+/// A fitted cluster replaces the device and the links inside a node. Cluster size and inter-node
+/// network do not change. Times from the profile are appended to the scenario's times and override
+/// them. The new scenario lists the profile in `profiles`. The input scenario does not change.
 #[utoipa::path(
     post, path = "/api/v1/profiles/{id}/apply", tag = "profiles", request_body = ApplyProfile,
     params(("id" = String, Path, description = "Content address")),

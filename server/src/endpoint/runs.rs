@@ -1,4 +1,4 @@
-//! Runs: opened, listed, changed, deleted and brought back.
+//! Run endpoints: open, list, change, delete and restore.
 
 pub(crate) mod events;
 pub(crate) mod files;
@@ -29,12 +29,12 @@ use crate::store::{Opened, RUNS, RequestKey, RunChanges, RunRow, state_filter};
 use crate::token::Token;
 use crate::token::run_id;
 
-/// Runs of a list that is asked for no number of them.
+/// Default page size for runs.
 const USUAL_LIST: u32 = 50;
-/// Longest Idempotency-Key, in characters.
+/// Maximum length of an Idempotency-Key, in characters.
 const LONGEST_KEY: usize = 255;
 
-/// Which runs a list is to have, beside what every list can be asked.
+/// Filters for the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
@@ -42,11 +42,12 @@ pub(crate) struct Question {
     state: Option<String>,
     /// live, imported or rehearsal.
     origin: Option<String>,
-    /// Scenario that they are held against, by identifier or unique prefix.
+    /// Scenario attached to the run, by identifier or unique prefix.
     scenario: Option<String>,
 }
 
-/// Runs, pinned ones and then the newest first. Further orders are `size`, `points` and `step`. 50 by default.
+/// Lists runs, pinned first, then from newest to oldest. Additional sort keys are `size`, `points`
+/// and `step`. The default page size is 50.
 #[utoipa::path(
     get, path = "/api/v1/runs", tag = "runs", params(ListQuery, Question),
     responses((status = 200, body = RunList), (status = 400, description = "The query is malformed"), (status = 404, description = "There is no such scenario"))
@@ -76,10 +77,11 @@ pub(crate) async fn list(
     Ok(Json(list))
 }
 
-/// Opens a run for a log that will be sent while it grows.
+/// Opens a run for a live log.
 ///
-/// The token is answered once; the server keeps a hash. The same request with the same `Idempotency-Key` answers the same
-/// run again, with the same token as long as it was not renewed and the server not restarted, else with a further one.
+/// The token is returned only once, and the server stores a hash. A repeated request with the same
+/// `Idempotency-Key` returns the same run. It also returns the same token, unless the token was
+/// renewed or the server restarted. In that case it returns an additional token.
 #[utoipa::path(
     post, path = "/api/v1/runs", tag = "runs", request_body = NewRun,
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one")),
@@ -143,7 +145,7 @@ pub(crate) async fn open(
     }
 }
 
-/// One run.
+/// Returns a run.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "Identifier")),
     responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -152,7 +154,7 @@ pub(crate) async fn one(State(app): Shared, Path(run): Path<String>) -> Result<J
     Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
 }
 
-/// Changes name, note, tags, or what a run is held against; what is absent stays.
+/// Changes name, note, tags, or the attached scenario and planner. Omitted fields are not modified.
 #[utoipa::path(
     patch, path = "/api/v1/runs/{run}", tag = "runs", request_body = RunChange,
     params(("run" = String, Path, description = "Identifier")),
@@ -193,7 +195,8 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
 }
 
-/// Deletes a run. It can be brought back for some days; then its log and its points are gone.
+/// Deletes a run. It can be restored during the retention period. After that, log and points are
+/// removed permanently.
 #[utoipa::path(
     delete, path = "/api/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "Identifier")),
     responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
@@ -204,7 +207,7 @@ pub(crate) async fn delete(State(app): Shared, Path(run): Path<String>) -> Resul
     Ok(Deleted)
 }
 
-/// Brings a deleted run back.
+/// Restores a deleted run.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/restore", tag = "runs", params(("run" = String, Path, description = "Identifier")),
     responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted longer ago than it is kept"))
@@ -215,7 +218,7 @@ pub(crate) async fn restore(State(app): Shared, Path(run): Path<String>) -> Resu
     Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
 }
 
-/// A new token for the log of a run; every other one ends.
+/// Creates a new token for the log of a run. All previous tokens expire.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/token", tag = "runs", params(("run" = String, Path, description = "Identifier")),
     responses((status = 200, body = CreatedRun), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -224,13 +227,14 @@ pub(crate) async fn token(State(app): Shared, Path(run): Path<String>) -> Result
     let token = Token::draw();
     let now = app.clock.now();
     app.store.reader().run(&run, now).await?;
-    // First, so that a request that is repeated meanwhile is answered none that ends here.
+    // Renew first, so that a concurrent repeat of the opening request does not return an expired
+    // token.
     app.live.secret().renew(&run);
     app.store.writer().renew_run_token(&run, &token.hash(), now).await?;
     Ok(Json(CreatedRun { url: api::path::run_page(&run), run, ingest_token: token.as_str().to_owned() }))
 }
 
-/// Scenario, by its whole identifier, and planner that a run is held against.
+/// Returns the full identifier of the attached scenario, and the planner.
 async fn held_against(
     app: &App,
     scenario: Option<&str>,
@@ -263,7 +267,7 @@ async fn held_against(
     Ok((Some(stored.id), plan))
 }
 
-/// The Idempotency-Key of a request, where it has one.
+/// Returns the Idempotency-Key of a request, if present.
 fn request_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
@@ -271,7 +275,7 @@ fn request_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
         .ok_or_else(|| ApiError::Malformed(format!("an Idempotency-Key has 1 to {LONGEST_KEY} visible characters")))
 }
 
-/// A document; no body is an empty one.
+/// Parses a document. An empty body yields the default.
 fn document<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
     if body.is_empty() {
         return Ok(T::default());
@@ -279,14 +283,14 @@ fn document<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))
 }
 
-/// A table of patterns of the user's own; `pointer` names the field that holds it.
+/// Parses a custom pattern table. `pointer` names its field in errors.
 pub(crate) fn parse_log_table(table: &str, pointer: &str) -> Result<LogTable, ApiError> {
     LogTable::parse(table).map_err(|error| {
         ApiError::InvalidRun(vec![FieldError { pointer: pointer.to_owned(), detail: error.to_string() }])
     })
 }
 
-/// A word of a query.
+/// Parses an enum value from the query.
 fn named<T, const N: usize>(
     word: Option<String>,
     known: fn(&str) -> Option<T>,
@@ -299,7 +303,7 @@ fn named<T, const N: usize>(
     .transpose()
 }
 
-/// The name of a run that has none.
+/// Default name for a run.
 fn unnamed(now: Timestamp) -> String {
     format!("Run of {}", now.strftime("%Y-%m-%d %H:%M"))
 }

@@ -1,4 +1,4 @@
-//! Scenarios: store, list, find, save, change, delete, restore, plan.
+//! Scenario endpoints: store, list, find, save, change, delete, restore, plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,30 +29,32 @@ use crate::label;
 use crate::store::{DRAFTS, PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
 use crate::turns::Claimant;
 
-/// Largest scenario or sweep, in MiB: one may list its samples itself, as far as a scenario may.
+/// Maximum size of a scenario or sweep in MiB. A scenario can contain a list of samples.
 pub(crate) const LARGEST_SCENARIO: usize = 1;
-/// Scenarios that are parsed at once.
+/// Limit on scenarios parsed in parallel.
 static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(4);
 
-/// Options of the list of scenarios, beyond those of every list.
+/// Additional options for the list of scenarios.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListOptions {
-    /// Lists the drafts of this client in place of the saved scenarios, the last used first; orders are `used` and `name`.
+    /// Lists the client's drafts, sorted from most to least recently used, instead of the saved
+    /// scenarios. Sort keys are `used` and `name`.
     drafts: Option<bool>,
 }
 
-/// Which plans a list is to have, beside what every list can be asked.
+/// Additional options for the list of plans.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PlanOptions {
-    /// Planner that found it.
+    /// Planner of the plan.
     planner: Option<String>,
-    /// Engine that computed it.
+    /// Engine of the plan.
     engine: Option<String>,
 }
 
-/// Saved scenarios, pinned ones and then the newest first. Further orders are `model`, `cluster`, `planner` and `time`.
+/// Lists saved scenarios, pinned first, then from newest to oldest. Additional sort keys are
+/// `model`, `cluster`, `planner` and `time`.
 #[utoipa::path(
     get, path = "/api/v1/scenarios", tag = "scenarios", params(ListQuery, ListOptions),
     responses((status = 200, body = ScenarioList), (status = 400, description = "A wrong query"))
@@ -74,7 +76,8 @@ pub(crate) async fn list(
     Ok(Json(list))
 }
 
-/// Stored plans of all scenarios, drafts included, the newest first. Further orders are `planner`, `time` and `engine`.
+/// Lists stored plans for all scenarios, including drafts, from newest to oldest. Additional sort
+/// keys are `planner`, `time` and `engine`.
 #[utoipa::path(
     get, path = "/api/v1/plans", tag = "outcomes", params(ListQuery, PlanOptions),
     responses((status = 200, body = PlanList), (status = 400, description = "A wrong query"), (status = 404, description = "There is no such planner"))
@@ -98,11 +101,12 @@ pub(crate) async fn plans(
     Ok(Json(list))
 }
 
-/// Stores a scenario under the address of its content, as a draft until it is saved.
+/// Stores a scenario under its content address, as a draft until it is saved.
 ///
-/// `model` and `cluster` may be `{"preset": "llama-2-7b"}`, with further fields replacing the preset's. Each client has its newest
-/// 500 drafts, and 2,000 that were planned within thirty days; drafts that a job, a run or a trace needs, and those opened within
-/// thirty days, are never evicted (docs/operators.md).
+/// `model` and `cluster` can be `{"preset": "llama-2-7b"}`, with further fields that override the
+/// preset. The server stores the newest 500 drafts per client, plus 2,000 that were planned within
+/// thirty days. Drafts required by a job, a run or a trace, and drafts opened within thirty days,
+/// are never evicted (docs/operators.md).
 #[utoipa::path(
     put, path = "/api/v1/scenarios", tag = "scenarios", request_body = Scenario,
     responses(
@@ -127,7 +131,8 @@ pub(crate) async fn store(
     Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
 }
 
-/// The identifier that a scenario has, and whether it is stored and planned. Stores nothing.
+/// Computes the identifier of a scenario, and returns whether it is stored and planned. Nothing is
+/// stored.
 #[utoipa::path(
     post, path = "/api/v1/scenarios/identity", tag = "scenarios", request_body = Scenario,
     responses(
@@ -152,7 +157,7 @@ pub(crate) async fn identity(
     Ok(Json(ScenarioIdentity { id: id.to_owned(), stored, planned }))
 }
 
-/// One scenario, by identifier or unique prefix of at least ten characters.
+/// Returns a scenario, by identifier or unique prefix of at least ten characters.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}", tag = "scenarios",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -170,7 +175,8 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     Ok(Json(stored))
 }
 
-/// Stores that a scenario was opened, which protects drafts. A database that takes no writes does not keep it from being read.
+/// Records a view of a scenario, which protects drafts from eviction. Errors are only logged, so
+/// scenarios can be read from a read-only database.
 async fn note_view(app: &App, id: &str) {
     let now = app.clock.now();
     let noted = match app.store.reader().is_view_due(id, now).await {
@@ -183,7 +189,8 @@ async fn note_view(app: &App, id: &str) {
     }
 }
 
-/// Saves a scenario in the list, under a new title where one is given. `"source": "link"` marks it as saved by a copied link.
+/// Saves a scenario in the list, optionally with a new title. `"source": "link"` marks it as saved
+/// via a copied link.
 #[utoipa::path(
     post, path = "/api/v1/scenarios/{id}/keep", tag = "scenarios", request_body = Keep,
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -213,7 +220,8 @@ pub(crate) async fn keep(
     Ok(Json(app.store.reader().scenario(&id).await?))
 }
 
-/// Takes a scenario out of the list. It becomes a draft, and its links open as long as drafts do.
+/// Removes a scenario from the list. It becomes a draft, and links to it work as long as the draft
+/// is stored.
 #[utoipa::path(
     delete, path = "/api/v1/scenarios/{id}/keep", tag = "scenarios",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -235,7 +243,8 @@ pub(crate) async fn unkeep(
     Ok(Json(app.store.reader().scenario(&id).await?))
 }
 
-/// Changes what people say of a scenario; what is absent stays. One that is pinned is kept, too.
+/// Changes name, note, tags and pin of a scenario. Omitted fields are not modified. A pinned
+/// scenario is also saved.
 #[utoipa::path(
     patch, path = "/api/v1/scenarios/{id}", tag = "scenarios", request_body = Words,
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -260,7 +269,7 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().scenario(&id).await?))
 }
 
-/// Brings a deleted scenario back with its outcomes, by its whole identifier.
+/// Restores a deleted scenario and all outcomes, by full identifier.
 #[utoipa::path(
     post, path = "/api/v1/scenarios/{id}/restore", tag = "scenarios",
     params(("id" = String, Path, description = "Whole identifier")),
@@ -275,7 +284,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     Ok(Json(app.store.reader().scenario(&id).await?))
 }
 
-/// Deletes a scenario with its outcomes. They can be brought back for as long as deleted things are kept.
+/// Deletes a scenario and all outcomes. They can be restored during the retention period.
 #[utoipa::path(
     delete, path = "/api/v1/scenarios/{id}", tag = "scenarios",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -296,7 +305,8 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
 
 /// Plans a scenario.
 ///
-/// While it is planned the same job is answered again; once this engine's outcome is stored, a finished one.
+/// During planning, a repeated request returns the same job. After this engine has stored an
+/// outcome, it returns a finished job.
 #[utoipa::path(
     post, path = "/api/v1/scenarios/{id}/plan", tag = "jobs",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -323,7 +333,8 @@ pub(crate) async fn plan(
     })
 }
 
-/// Plans a stored scenario, unless that is under way or done by this engine.
+/// Plans a stored scenario, unless planning is in progress or this engine has already stored an
+/// outcome.
 pub(crate) async fn begin_plan(app: &App, stored: StoredScenario, claimant: Claimant) -> Result<Started, ApiError> {
     if let Some(job) = app.jobs.active(&stored.id).await {
         return Ok(Started::Known(job));
@@ -335,7 +346,7 @@ pub(crate) async fn begin_plan(app: &App, stored: StoredScenario, claimant: Clai
     Ok(app.jobs.start(valid, claimant).await?)
 }
 
-/// The scenario that an identifier or prefix stands for.
+/// Resolves an identifier or prefix to a scenario.
 pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError> {
     let id = id.to_ascii_lowercase();
     if !id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7')) || id.len() > ScenarioId::LENGTH {
@@ -353,7 +364,7 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
     }
 }
 
-/// The scenario of a body.
+/// Parses a scenario from a request body.
 pub(crate) async fn parsed(body: Bytes) -> Result<Scenario, ApiError> {
     let turn = PARSED_AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
     off_thread(move || {
@@ -364,7 +375,7 @@ pub(crate) async fn parsed(body: Bytes) -> Result<Scenario, ApiError> {
     .await
 }
 
-/// Checks a scenario against the datasets that are stored.
+/// Validates a scenario with the stored datasets.
 pub(crate) async fn validate(reader: &Reader, scenario: Scenario) -> Result<ValidScenario, ApiError> {
     let mut names = Vec::new();
     collect(&scenario.workload.samples, &mut names);
@@ -375,7 +386,7 @@ pub(crate) async fn validate(reader: &Reader, scenario: Scenario) -> Result<Vali
         .map_err(ApiError::InvalidScenario)
 }
 
-/// Datasets read before validation, which does not wait.
+/// Datasets loaded before validation, because validation is synchronous.
 pub(crate) struct AtHand(HashMap<String, Arc<Dataset>>);
 
 impl AtHand {

@@ -1,4 +1,4 @@
-//! The schedule bench: published schedules, and tables of one's own, with no model.
+//! The schedule bench: published schedules and custom tables, without a model.
 
 use api::schedule::ScheduleKinds;
 use axum::Json;
@@ -17,22 +17,24 @@ use crate::jobs::{Asker, too_long};
 use crate::json_values;
 use crate::turns::{Claimant, Demand};
 
-/// Questions that are answered at once; each takes a core for a few seconds at most.
+/// Limit on concurrent requests. A request occupies a core for at most a few seconds.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
-/// Bytes of a question with its 250,000 actions and its answer.
+/// Memory estimate in bytes for a request with 250,000 actions, including the response.
 const MEMORY: u64 = 64 << 20;
 
-/// Every kind of schedule, with its formulas.
+/// Lists all schedule kinds with their formulas.
 #[utoipa::path(get, path = "/api/v1/schedules", tag = "schedules", responses((status = 200, body = ScheduleKinds)))]
 pub(crate) async fn kinds() -> Json<ScheduleKinds> {
     Json(ScheduleKinds::all())
 }
 
-/// Makes and runs schedules with given times, and tables in torch's action grammar beside them.
+/// Builds and simulates schedules with given times, together with tables in the torch action
+/// grammar.
 ///
-/// Nothing is stored. A schedule that does not exist in that size, and a table that is wrong, is an entry with the reason
-/// in the answer; the others are answered all the same. Closing the connection ends the computation behind the schedule at hand.
+/// Nothing is stored. A schedule that does not exist for the given size, or an invalid table, is
+/// reported as an entry with the reason. All other entries are still computed. Closing the
+/// connection cancels the computation after the current schedule.
 #[utoipa::path(
     post, path = "/api/v1/schedules", tag = "schedules", request_body = ScheduleQuestion,
     responses(
@@ -52,7 +54,7 @@ pub(crate) async fn compare(
     let asker = Asker::default();
     let (patience, plan_time) = (asker.patience(app.jobs.time_limit()), app.jobs.plan_time());
     let answer = off_thread(move || {
-        // The turn ends with the computation, which may outlast the asker by a moment.
+        // Release the slot at the end of the computation, which can outlast the connection briefly.
         let _held = (turn, memory);
         json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
         let question = schedule_comparison::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;

@@ -1,4 +1,4 @@
-//! Who asks, and logging out.
+//! The identity of the client, and logout.
 
 use api::access::Identity;
 use axum::Json;
@@ -9,7 +9,7 @@ use crate::actor::Actor;
 use crate::app::Shared;
 use crate::error::{ApiError, LoggedOut};
 
-/// Who asks, and what the asker may do.
+/// Returns the identity and the role of the client.
 #[utoipa::path(get, path = "/api/v1/session", tag = "access", responses((status = 200, body = Identity)))]
 pub(crate) async fn who(State(app): Shared, actor: Actor) -> Json<Identity> {
     Json(Identity { actor: actor.name, role: actor.role, token_needed: app.access.needs_token() })

@@ -1,4 +1,4 @@
-//! Studies: how the search of a PipeWeaver plan went, what the size of its sub-microbatches does, every layout of modules.
+//! Studies: search progress of a PipeWeaver plan, sub-microbatch sizes, and all module layouts.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -24,34 +24,35 @@ use crate::error::ApiError;
 use crate::store::StoreError;
 use crate::turns::Claimant;
 
-/// Steps of a run that are looked at: a scenario has no more batches.
+/// Maximum number of run steps used. A scenario has no more batches.
 const MOST_STEPS: u32 = 5000;
-/// Bytes of a timeline in memory for each byte of its compact form.
+/// Estimated size of a decoded timeline relative to the compact format.
 const DECODED: u64 = 8;
-/// Most rollouts of a search.
+/// Maximum number of rollouts per search.
 const MOST_ROLLOUTS: u32 = 100_000;
-/// Rollouts that show how a search goes on, where nobody says how many.
+/// Default number of rollouts for the search study.
 const PROGRESS_ROLLOUTS: u32 = 2_000;
-/// Rollouts of one of the many searches over sizes, where nobody says how many.
+/// Default number of rollouts per size.
 const SIZE_ROLLOUTS: u32 = 200;
-/// Layouts of each freedom and cluster size that are simulated.
+/// Maximum number of layouts to simulate per freedom and cluster size.
 const MOST_POINTS: u32 = 150;
 
-/// What is studied.
+/// Study options.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StudyOptions {
-    /// Iteration, from 0; absent: 0.
+    /// Iteration, from 0. Default: 0.
     iteration: Option<u32>,
-    /// Rankings that each search interleaves, 1 to 100,000; absent: 2,000 for the search, 200 for sizes.
+    /// Number of rankings to interleave per search, 1 to 100,000. Default: 2,000 for the search,
+    /// 200 for sizes.
     rollouts: Option<u32>,
 }
 
-/// What is looked at.
+/// Selects an iteration.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StageOptions {
-    /// Iteration, from 0; absent: 0.
+    /// Iteration, from 0. Default: 0.
     iteration: Option<u32>,
 }
 
@@ -65,10 +66,11 @@ impl StudyOptions {
     }
 }
 
-/// How the best known iteration falls while the ranking is searched, by three strategies.
+/// Returns the best known iteration time during the ranking search, for three strategies.
 ///
-/// Looks at the slowest replica of the iteration, cut as the PipeWeaver plan cuts it. Computed while you wait, in turn
-/// with planning jobs and for 20 s at most; then `is_cut` says that the time was up. Closing the request ends it.
+/// The study covers the slowest replica of the iteration, with the sub-microbatches of the
+/// PipeWeaver plan. The computation is synchronous, queued with the planning jobs, and limited to
+/// 20 s. `is_cut` is true if the time limit is reached. Closing the request cancels it.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/search", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StudyOptions),
@@ -100,10 +102,11 @@ pub(crate) async fn search(
     Ok(Json(study))
 }
 
-/// The fastest and the slowest order at each size of the sub-microbatches of images or clips.
+/// Returns the fastest and slowest order for each sub-microbatch size of images or clips.
 ///
-/// Looks at the slowest replica of the iteration of the PipeWeaver plan. Computed while you wait, in turn with planning
-/// jobs and for 20 s at most; then `is_cut` says that the time was up. Closing the request ends it.
+/// The study covers the slowest replica of the iteration in the PipeWeaver plan. The computation is
+/// synchronous, queued with the planning jobs, and limited to 20 s. `is_cut` is true if the time
+/// limit is reached. Closing the request cancels it.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/sub-microbatches", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StudyOptions),
@@ -135,10 +138,13 @@ pub(crate) async fn sizes(
     Ok(Json(study))
 }
 
-/// Every layout of the scenario's modules as a point: one for all, their own on shared devices, their own on devices of their own.
+/// Returns all layouts of the scenario's modules as points.
 ///
-/// Points are simulated on the representative batch, those first whose estimates are best. Computed while you wait, in turn with
-/// planning jobs and for 20 s at most; then `is_partial` says that the time was up. Closing the request ends it.
+/// The layouts are: a common layout for all modules, separate layouts on shared devices, and
+/// separate layouts on separate devices. Points are simulated with the representative batch, in
+/// order of their estimates. The computation is synchronous, queued with the planning jobs, and
+/// limited to 20 s. `is_partial` is true if the time limit is reached. Closing the request cancels
+/// it.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/layouts", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -168,9 +174,11 @@ pub(crate) async fn layouts(
     Ok(Json(sweep))
 }
 
-/// One layout of the scenario's modules, by the name that the sweep gives it: what it does in time, where modules stand, what binds.
+/// Returns details of a module layout, selected by name from the layout study: timeline, module
+/// placement, and binding constraint.
 ///
-/// Planned on the representative batch, checked and simulated like every plan. Computed while you wait, in turn with planning jobs.
+/// The layout is planned for the representative batch, checked and simulated like every plan. The
+/// computation is synchronous and queued with the planning jobs.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/layouts/{layout}", tag = "studies",
     params(
@@ -199,10 +207,11 @@ pub(crate) async fn layout(
     Ok(Json(study.await?))
 }
 
-/// How long the stages of every plan take from microbatch to microbatch in one iteration, the bubble beside the one of equal
-/// microbatches, and what stages reach of their devices.
+/// Returns stage times per microbatch for all plans in an iteration.
 ///
-/// Of the slowest replica, as the timelines are; plans whose ranks work in groups have no stages and are left out.
+/// The result also contains the bubble, the bubble for equal microbatches, and the device
+/// utilisation per stage. It covers the slowest replica, like the timelines. Plans with
+/// context-parallel groups have no stages and are omitted.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/stages", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StageOptions),
@@ -243,21 +252,22 @@ pub(crate) async fn stages(
     Ok(Json(study.await?))
 }
 
-/// Which shapes are slow, and when correction pays.
+/// Options of the correction study.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CorrectionOptions {
-    /// Batches of the run, 1 to 200; absent: 60.
+    /// Number of batches, 1 to 200. Default: 60.
     iterations: Option<u32>,
-    /// Share of the shapes that are slow, 0 to 1; absent: 0.03.
+    /// Fraction of shapes that are slow, 0 to 1. Default: 0.03.
     anomaly: Option<f64>,
-    /// What an item of them takes longer, as a share of the longest stage, 0 to 10; absent: 0.5.
+    /// Extra time for an item with a slow shape, relative to the maximum stage time, 0 to 10.
+    /// Default: 0.5.
     slowdown: Option<f64>,
-    /// Share of throughput that watching costs, 0 to 1; absent: 0.04.
+    /// Monitoring cost as a fraction of throughput, 0 to 1. Default: 0.04.
     cost: Option<f64>,
-    /// Iterations over which benefits are averaged, 1 to 200; absent: 20.
+    /// Averaging window for benefits, in iterations, 1 to 200. Default: 20.
     window: Option<u32>,
-    /// Run whose steps are held against the plan's, step k of its log being batch k.
+    /// Run to compare with the plan. Step k in the log is batch k.
     run: Option<String>,
 }
 
@@ -285,10 +295,11 @@ impl CorrectionOptions {
     }
 }
 
-/// What DFLOP's adaptive correction does when some shapes take longer than its tables say, and what a run says of its shapes.
+/// Simulates the adaptive correction in DFLOP when some shapes are slower than profiled, and
+/// compares shapes with a run.
 ///
-/// Deals the batches of the scenario under its DFLOP plan with and without correction. Computed while you wait, in turn with
-/// planning jobs and for 20 s at most.
+/// The study assigns the scenario's batches under the DFLOP plan with and without correction. The
+/// computation is synchronous, queued with the planning jobs, and limited to 20 s.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/studies/correction", tag = "studies",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), CorrectionOptions),
@@ -325,7 +336,7 @@ pub(crate) async fn correction(
     Ok(Json(work.await?))
 }
 
-/// Steps of a run whose batches are those of the DFLOP plan.
+/// Returns measured and predicted times for the steps of a run with the batches of the DFLOP plan.
 async fn steps(app: &App, run: &str, outcome: &Outcome) -> Result<Vec<StepRatio>, ApiError> {
     app.store.reader().run(run, app.clock.now()).await?;
     let planned = outcome.results.iter().find_map(|result| match &result.answer {
@@ -342,7 +353,7 @@ async fn steps(app: &App, run: &str, outcome: &Outcome) -> Result<Vec<StepRatio>
     Ok(points.into_iter().filter_map(ratio).collect())
 }
 
-/// The outcome of this engine.
+/// Returns the outcome from this engine.
 async fn planned(app: &App, id: &str) -> Result<Outcome, ApiError> {
     let outcome = match app.store.reader().outcome(id).await {
         Ok(answered) => answered.outcome,
@@ -355,7 +366,7 @@ async fn planned(app: &App, id: &str) -> Result<Outcome, ApiError> {
     Ok(outcome)
 }
 
-/// The scenario, and the plan of it that is studied.
+/// Returns the scenario and the plan to study.
 async fn subject(app: &App, id: &str, options: &StudyOptions) -> Result<(ValidScenario, Subject), ApiError> {
     let stored = find(app, id).await?;
     let outcome = planned(app, &stored.id).await?;

@@ -1,4 +1,4 @@
-//! Sweeps: store, list, plan, look at, gather, delete.
+//! Sweep endpoints: store, list, plan, read, import, delete.
 
 pub(crate) mod pictures;
 
@@ -40,16 +40,18 @@ use crate::sweeps::datasets::{Missing, missing};
 use crate::sweeps::gathering::{self, Lines};
 use crate::sweeps::{self, labelled, named};
 
-/// Sweeps that are read at once to be stored; each reads a value of every axis at least, and every preset.
+/// Limit on sweeps parsed in parallel. Parsing reads all presets and at least a value per axis.
 static STORED_AT_ONCE: Semaphore = Semaphore::const_new(2);
-/// Most rows of a page.
+/// Maximum number of rows per page.
 const MOST_ROWS: u32 = 1_000;
-/// How often a silent stream says that it lives, for proxies that cut silent ones.
+/// Interval for keep-alive comments. Proxies close silent streams.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Shortest time between two events: faster than a page draws, slow enough for a network.
+/// Minimum interval between events, chosen for network load. It is still below the redraw time of a
+/// page.
 const PACE: Duration = Duration::from_millis(200);
 
-/// Stored sweeps, pinned ones and then the newest first. Further orders are `name` and `points`.
+/// Lists stored sweeps, pinned first, then from newest to oldest. Additional sort keys are `name`
+/// and `points`.
 #[utoipa::path(
     get, path = "/api/v1/sweeps", tag = "sweeps", params(ListQuery),
     responses((status = 200, body = SweepList), (status = 400, description = "A wrong query"))
@@ -64,11 +66,12 @@ pub(crate) async fn list(
     Ok(Json(list))
 }
 
-/// Stores a sweep under the address of its content: `{"schema": "sweep/1", "scenario": .., "axes": [..]}`, with `planners` and `seeds`
-/// where they are others than the scenario's.
+/// Stores a sweep under its content address.
 ///
-/// An axis is `{"pointer": "/cluster/nodes", "values": [1, 2, 4]}` or a range, `"from": 1, "to": 64, "steps": 7, "scale": "log2"`.
-/// Every combination is a point, at most 100,000; the last axis changes fastest.
+/// The body is `{"schema": "sweep/1", "scenario": .., "axes": [..]}`, with optional `planners` and
+/// `seeds` that override those of the scenario. An axis is `{"pointer": "/cluster/nodes", "values":
+/// [1, 2, 4]}` or a range, `"from": 1, "to": 64, "steps": 7, "scale": "log2"`. All combinations are
+/// points, at most 100,000. The last axis changes fastest.
 #[utoipa::path(
     post, path = "/api/v1/sweeps", tag = "sweeps", request_body = serde_json::Value,
     responses(
@@ -91,7 +94,7 @@ pub(crate) async fn store(
     Ok(if is_new { Answer::Created(api::path::sweep(&stored.id), stored) } else { Answer::Present(stored) })
 }
 
-/// The sweep of a body. Dropping the future ends the reading within moments.
+/// Parses a sweep from a request body. Dropping the future cancels the work after a short delay.
 async fn parsed(app: &App, body: Bytes) -> Result<Sweep, ApiError> {
     let turn = STORED_AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
     let asker = Asker::default();
@@ -104,7 +107,7 @@ async fn parsed(app: &App, body: Bytes) -> Result<Sweep, ApiError> {
     .await
 }
 
-/// One sweep and how far it is.
+/// Returns a sweep and the planning progress.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses((status = 200, body = StoredSweep), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -114,7 +117,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     Ok(Json(described(&app, kept).await?))
 }
 
-/// Changes what people say of a sweep; what is absent stays.
+/// Changes name, note and tags of a sweep. Omitted fields are not modified.
 #[utoipa::path(
     patch, path = "/api/v1/sweeps/{id}", tag = "sweeps", request_body = Words,
     params(("id" = String, Path, description = "Identifier")),
@@ -135,7 +138,8 @@ pub(crate) async fn change(
     Ok(Json(described(&app, find(&app, &id).await?).await?))
 }
 
-/// Deletes a sweep with its rows and ends its planning. It can be brought back for as long as deleted things are kept.
+/// Deletes a sweep including all rows, and stops planning. It can be restored during the retention
+/// period.
 #[utoipa::path(
     delete, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses((status = 204, description = "Deleted"), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
@@ -147,7 +151,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     Ok(Deleted)
 }
 
-/// Brings a deleted sweep back with its rows.
+/// Restores a deleted sweep including all rows.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/restore", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
@@ -161,7 +165,8 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     one(State(app), Path(id)).await
 }
 
-/// Plans the points that this engine has not planned yet, when nobody else asks for the processor; goes on after a restart.
+/// Plans all points that have no result from this engine, at low priority. Planning resumes after a
+/// restart.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/start", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
@@ -174,7 +179,7 @@ pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<
     Ok(Json(begin(&app, &id).await?))
 }
 
-/// Ends the planning; rows that are there stay, and a start goes on behind them.
+/// Stops planning. Existing rows remain, and a new start continues after them.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/cancel", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses((status = 200, body = StoredSweep), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -185,7 +190,8 @@ pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result
     Ok(Json(described(&app, kept).await?))
 }
 
-/// Server-sent events of a sweep: event "sweep", data its progress; ends when nobody plans it (any more).
+/// Streams the progress of a sweep as server-sent events: event "sweep", with the progress as data.
+/// The stream closes after planning.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/events", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
@@ -221,17 +227,17 @@ pub(crate) async fn events(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-/// Which rows.
+/// Selects rows.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RowQuery {
     /// Number of the first point, 0 by default.
     from: Option<u32>,
-    /// Most rows, 1,000 at most.
+    /// Maximum number of rows, 1,000 at most.
     limit: Option<u32>,
 }
 
-/// A page of the rows, in the order of their points.
+/// Returns a page of rows in point order.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), RowQuery),
     responses(
@@ -258,8 +264,10 @@ pub(crate) async fn points(
     Ok(Json(RowPage { rows, next }))
 }
 
-/// Takes in what a share of the sweep has written elsewhere, as `planscope sweep` writes it; what is there stays. The file may come
-/// in parts, each with the first line in front.
+/// Imports the rows of a shard in the output format of `planscope sweep`.
+///
+/// Existing rows do not change. The file can be split into parts, each with the first line
+/// repeated.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     request_body(content = String, content_type = "application/jsonl"),
@@ -280,7 +288,7 @@ pub(crate) async fn gather(
     Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
 }
 
-/// The lines of a share of a sweep.
+/// Parses the lines of a shard.
 fn lines_of(id: &str, text: &str) -> Result<Lines, ApiError> {
     let mut numbered = (1_usize..).zip(text.lines());
     let refuse = |line: usize, detail: String| {
@@ -298,7 +306,7 @@ fn lines_of(id: &str, text: &str) -> Result<Lines, ApiError> {
     Ok(lines)
 }
 
-/// All rows that are there as one file, the lines that `planscope sweep` writes.
+/// Returns all available rows as a file in the output format of `planscope sweep`.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/points.jsonl", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
@@ -324,7 +332,7 @@ pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<R
     Ok((headers, Body::from_stream(head.chain(pages))).into_response())
 }
 
-/// Stores the scenario of a point as a draft, so that it can be opened and planned whole.
+/// Stores the scenario for a point as a draft, so it can be opened and planned completely.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/points/{point}/scenario", tag = "sweeps",
     params(("id" = String, Path, description = "Identifier"), ("point" = u32, Path, description = "Number of the point")),
@@ -351,7 +359,8 @@ pub(crate) async fn scenario(
     Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
 }
 
-/// What can be swept around a scenario: usual fields with values around the present ones, and scaling studies ready to be stored.
+/// Returns suggested sweeps for a scenario: common fields with values near the current values, and
+/// predefined scaling studies.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/sweeps", tag = "sweeps",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -380,7 +389,7 @@ pub(crate) async fn of_scenario(
     Ok(Json(off_thread(ready).await?))
 }
 
-/// Starts the planning of a stored sweep, or goes on with it.
+/// Starts or resumes planning of a stored sweep.
 pub(crate) async fn begin(app: &Arc<App>, id: &str) -> Result<SweepProgress, ApiError> {
     if !app.jobs.takes_work() {
         return Err(ApiError::WithoutWork);
@@ -396,12 +405,13 @@ async fn find(app: &App, id: &str) -> Result<KeptSweep, ApiError> {
     Ok(app.store.reader().sweep(known.as_str()).await?)
 }
 
-/// Datasets that the base names, or values of its axes, as far as they are stored.
+/// Loads the stored datasets that the base scenario or axis values reference.
 async fn datasets_of(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
     Ok(AtHand::load(app.store.reader(), sweeps::datasets::named(sweep)).await?)
 }
 
-/// The same, whole: a row that says of a point that its dataset is not stored would say so for ever.
+/// Loads datasets and fails if any is missing. Otherwise the row for a point would report a missing
+/// dataset permanently.
 async fn needed(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
     let datasets = datasets_of(app, sweep).await?;
     let id = sweep.id();

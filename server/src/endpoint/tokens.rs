@@ -1,4 +1,4 @@
-//! Named tokens: listed, made, revoked.
+//! Named token endpoints: list, create, revoke.
 
 use api::access::{MadeToken, NewToken, TokenList};
 use api::path;
@@ -12,13 +12,13 @@ use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::token::Token;
 
-/// Named tokens, the revoked ones too. For the role admin.
+/// Lists named tokens, including revoked tokens. Requires the role admin.
 #[utoipa::path(get, path = "/api/v1/tokens", tag = "access", responses((status = 200, body = TokenList)))]
 pub(crate) async fn list(State(app): Shared) -> Result<Json<TokenList>, ApiError> {
     Ok(Json(TokenList { tokens: app.store.reader().tokens().await? }))
 }
 
-/// Makes a token with a name and a role. It is shown once. For the role admin.
+/// Creates a token with a name and a role. It is shown only once. Requires the role admin.
 #[utoipa::path(
     post, path = "/api/v1/tokens", tag = "access", request_body = NewToken,
     responses(
@@ -47,7 +47,7 @@ pub(crate) async fn make(
     Ok(Answer::Created(path::token(&made.name), made))
 }
 
-/// Revokes a token and ends its sessions. For the role admin.
+/// Revokes a token and all sessions of the token. Requires the role admin.
 #[utoipa::path(
     delete, path = "/api/v1/tokens/{name}", tag = "access", params(("name" = String, Path, description = "Name of the token")),
     responses((status = 204, description = "It is good for nothing from now on"), (status = 404, description = "Unknown"))

@@ -1,4 +1,5 @@
-//! Traces: upload, list, change, delete, restore; [`looking`] at one, and [`planned`]: one beside a plan.
+//! Trace endpoints: upload, list, change, delete, restore. [`looking`] reads a trace, [`planned`]
+//! compares it with a plan.
 
 pub(crate) mod looking;
 pub(crate) mod planned;
@@ -43,15 +44,16 @@ impl From<Damaged> for ApiError {
     }
 }
 
-/// Which traces a list is to have, beside what every list can be asked.
+/// Additional options for the list of traces.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListOptions {
-    /// Run that it must belong to.
+    /// Run identifier.
     run: Option<String>,
 }
 
-/// Stored traces, pinned ones and then the newest first, and what all of them take. Further orders are `slices`, `span` and `size`.
+/// Lists stored traces, pinned first, then from newest to oldest, with the total size. Additional
+/// sort keys are `slices`, `span` and `size`.
 #[utoipa::path(
     get, path = "/api/v1/traces", tag = "traces", params(ListQuery, ListOptions),
     responses((status = 200, body = TraceList), (status = 400, description = "A wrong query"))
@@ -72,38 +74,41 @@ pub(crate) async fn list(
     Ok(Json(TraceList { traces, page, largest_upload_mib: limits.upload_mib }))
 }
 
-/// What the sender of a trace says of it.
+/// Options of an upload.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SendOptions {
-    /// Name to show; the last part of a path is taken.
+    /// Display name. For a path, the last component is used.
     name: Option<String>,
-    /// Run that it belongs to.
+    /// Run that the trace is from.
     run: Option<String>,
-    /// Rank that was traced; absent: as the file says.
+    /// Traced rank. Default: the rank in the file.
     rank: Option<u32>,
-    /// Scenario that it is held against, by identifier or unique prefix.
+    /// Scenario to compare with, by identifier or unique prefix.
     scenario: Option<String>,
-    /// Planner of that scenario; absent: the fastest.
+    /// Planner in that scenario. Default: the fastest.
     planner: Option<String>,
-    /// Unit of the times of Chrome traces: us (as the format says), ms or ns.
+    /// Time unit of Chrome traces: us (as in the format), ms or ns.
     unit: Option<String>,
-    /// Pipeline stage of the traced rank, for actions whose names have none (`Forward 0` of torch's 1F1B and GPipe); absent: as the
-    /// rank and the groups of the job say.
+    /// Pipeline stage of the traced rank, for action names without a stage (`Forward 0` in torch's
+    /// 1F1B and GPipe). Default: derived from the rank and the job's process groups.
     stage: Option<u32>,
 }
 
-/// How the bytes of a trace are read.
+/// Parsing options for a trace.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     unit: TimeUnit,
     stage: Option<u32>,
 }
 
-/// Uploads a trace: Kineto or other Chrome trace events, Perfetto's packets, Chakra's nodes, packed with gzip or not.
+/// Uploads a trace: Kineto or other Chrome trace events, Perfetto packets, or Chakra nodes,
+/// optionally compressed with gzip.
 ///
-/// The body is the file itself; it is recognised by its content. Every slice is kept. The same bytes again answer the stored
-/// trace, and what the sender says then holds. The token of the run that `run` names lets a trace in too. A file that breaks off is read as far as it goes; the report says so.
+/// The request body is the file. Its format is detected from the content. All slices are stored. An
+/// upload of existing content returns the stored trace and updates its options. The token of the
+/// run in `run` also permits an upload. A truncated file is read as far as possible, and the report
+/// contains a note.
 #[utoipa::path(
     post, path = "/api/v1/traces", tag = "traces", params(SendOptions),
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
@@ -137,11 +142,12 @@ pub(crate) async fn upload(
     };
     let run = named_run;
     let asked = planner_of(options.planner.as_deref())?;
-    // The token of a run says nothing of other things.
+    // A run token grants no access to scenarios.
     let scenario = options.scenario.as_deref().filter(|scenario| !scenario.is_empty() && by_run.is_none());
     let (scenario, planner) = match (scenario, &run) {
         (Some(scenario), _) => (Some(find(&app, scenario).await?.id), asked),
-        // What a run is held against, its traces are, too; the run may be one that nobody opened here.
+        // By default, a trace uses the scenario and planner of its run. The run may be unknown to
+        // this server.
         (None, Some(run)) => match app.store.reader().run(run, app.clock.now()).await {
             Ok(detail) => (detail.summary.scenario, asked.or(detail.summary.plan)),
             Err(_) => (None, asked),
@@ -157,14 +163,14 @@ pub(crate) async fn upload(
     let received = receive(&app, &sharer, request.into_body(), reading).await?;
     let id = received.id.clone();
     let is_new = if let (Some(token), Some(run)) = (&by_run, &sent.run) {
-        // It may have ended while the body came. A trace that is there stays as it is.
+        // The token may have expired during the upload. An existing trace does not change.
         admit(&app, run, token).await?;
         app.store.reader().trace(&id).await.is_err()
     } else {
         !app.store.writer().send_trace_again(&id, &sent).await?
     };
     if is_new {
-        // Before it is read, which takes long; how much is stored of it is known then.
+        // Check the quota before the slow parsing step. The stored size is only known after it.
         app.store.reader().has_room().await?;
         store(&app, &sent, received, reading).await?;
     }
@@ -173,7 +179,7 @@ pub(crate) async fn upload(
     Ok(if is_new { Answer::Created(api::path::trace(&id), uploaded) } else { Answer::Present(uploaded) })
 }
 
-/// A file that has arrived.
+/// A received file.
 struct Received {
     file: File,
     bytes: u64,
@@ -181,7 +187,8 @@ struct Received {
     place: Place,
 }
 
-/// The hash of the token of a run that a trace comes with, where no other lets it in. Refuses one that is not good for the run.
+/// Returns the hash of the run token if the upload has no other authorisation. Fails if the token
+/// is not valid for the run.
 async fn by_run_token(
     app: &App,
     actor: &Actor,
@@ -194,10 +201,10 @@ async fn by_run_token(
     authorise(app, run.ok_or(ApiError::Unauthorised)?, headers).await
 }
 
-/// Takes a body as it comes, into a file that goes with its last reader.
+/// Streams a body into a temporary file, which is deleted with its last handle.
 ///
-/// A large one takes a place when its first MiB is there, and a small one when all of it is, so that whoever sends a byte now and then
-/// keeps nobody waiting.
+/// A large upload takes an upload slot after its first MiB, and a small upload after its last byte,
+/// so a slow client does not occupy a slot.
 async fn receive(app: &App, sharer: &Sharer, body: Body, reading: Reading) -> Result<Received, ApiError> {
     let limits = &app.traces.limits;
     let fault = |error: &std::io::Error| match error.kind() {
@@ -230,13 +237,14 @@ async fn receive(app: &App, sharer: &Sharer, body: Body, reading: Reading) -> Re
     Ok(Received { file: file.into_std().await, bytes, id: hash.id(), place })
 }
 
-/// Reads a file in turn with others, and stores what it holds.
+/// Parses a file in turn with other imports, and stores the content.
 async fn store(app: &App, sent: &Sent, received: Received, reading: Reading) -> Result<(), ApiError> {
     let Received { file, bytes, id, place } = received;
     let turn = app.traces.turn().acquire_owned().await.map_err(|_| ApiError::Stopping)?;
     let limits = app.traces.limits.reading;
     let prepared = tokio::task::spawn_blocking(move || {
-        // Turn and place end with the work, which may outlast the sender; the file went before.
+        // Turn and slot are released with the work, which can outlast the connection. The file is
+        // dropped before them.
         let _held = (turn, place);
         prepare(file, reading.unit, reading.stage, &limits)
     });
@@ -245,7 +253,7 @@ async fn store(app: &App, sent: &Sent, received: Received, reading: Reading) -> 
     Ok(app.store.writer().store_trace(&id, sent, bytes, &prepared, app.clock.now()).await?)
 }
 
-/// One trace: processes, lanes, steps, where the time went, and how it was read.
+/// Returns a trace: processes, lanes, steps, time breakdown, and the import report.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses((status = 200, body = TraceDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -262,7 +270,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     Ok(Json(TraceDetail { trace, report, began_ns, processes, lanes, steps, counters, flows, level_widths_ns, busy }))
 }
 
-/// Changes name, note, tags, run, rank or plan of a trace; what is absent stays.
+/// Changes name, note, tags, run, rank or plan of a trace. Omitted fields are not modified.
 #[utoipa::path(
     patch, path = "/api/v1/traces/{id}", tag = "traces", request_body = TraceChange,
     params(("id" = String, Path, description = "Content address")),
@@ -303,7 +311,7 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().trace(&id).await?))
 }
 
-/// Deletes a trace. It can be brought back for as long as deleted traces are kept.
+/// Deletes a trace. It can be restored during the retention period for traces.
 #[utoipa::path(
     delete, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
@@ -314,7 +322,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     Ok(Deleted)
 }
 
-/// Brings a deleted trace back.
+/// Restores a deleted trace.
 #[utoipa::path(
     post, path = "/api/v1/traces/{id}/restore", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses((status = 200, body = TraceSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted longer ago than it is kept"))
@@ -325,13 +333,13 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     Ok(Json(app.store.reader().trace(&id).await?))
 }
 
-/// The packed overview of a trace, opened.
+/// Decompresses the overview of a trace.
 async fn overview(app: &App, id: &str) -> Result<Overview, ApiError> {
     let packed = app.store.reader().trace_overview(id).await?;
     off_thread(move || Ok(unpack_json(&packed)?)).await
 }
 
-/// A planner by its identifier, where one is named.
+/// Parses an optional planner identifier.
 fn planner_of(id: Option<&str>) -> Result<Option<PlannerKind>, ApiError> {
     let named = id.filter(|id| !id.is_empty());
     named.map(|id| PlannerKind::from_id(id).ok_or_else(|| ApiError::NoSuchPlanner(id.to_owned()))).transpose()

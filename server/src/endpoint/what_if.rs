@@ -1,4 +1,4 @@
-//! What if: plans a scenario for someone who drags a slider, and stores nothing.
+//! What-if planning for interactive changes to a scenario. Nothing is stored.
 
 use api::job::StoredOutcome;
 use api::path::WHAT_IF_MEDIA_TYPE;
@@ -20,21 +20,24 @@ use crate::jobs::shown_iteration;
 use crate::overviews::decode;
 use crate::turns::Claimant;
 
-/// What is wanted of the answer.
+/// Options of a what-if request.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
-    /// Iteration whose timelines are sent, from 0; the last where there are fewer.
+    /// Iteration for the timelines, from 0. If it does not exist, the last iteration is used.
     #[serde(default)]
     iteration: u32,
-    /// Leaves out searches that take long (PipeWeaver's over rankings); the answer says so where it did.
+    /// Skips slow searches (the PipeWeaver ranking search). The response indicates whether a search
+    /// was skipped.
     #[serde(default)]
     sketch: bool,
 }
 
-/// Plans a scenario at once and stores nothing: outcome and timelines of one iteration in one answer.
+/// Plans a scenario immediately, and returns the outcome with the timelines of an iteration.
+/// Nothing is stored.
 ///
-/// What this engine has answered before is not planned again. Closing the connection ends the planning within moments.
+/// If this engine has already stored an outcome for the scenario, it is returned without planning.
+/// Closing the connection cancels planning after a short delay.
 #[utoipa::path(
     post, path = "/api/v1/what-if", tag = "scenarios", request_body = Scenario, params(Wanted),
     responses(
@@ -73,7 +76,7 @@ pub(crate) async fn what_if(
     Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
 }
 
-/// The answer of this engine that is stored already.
+/// Returns the stored outcome from this engine.
 async fn stored(app: &App, id: &str, iteration: u32) -> Result<Response, ApiError> {
     let outcome = app.store.reader().outcome(id).await?;
     let iteration = shown_iteration(&outcome.outcome, iteration);

@@ -1,4 +1,4 @@
-//! How requests end well.
+//! Success responses.
 
 use axum::Json;
 use axum::http::header::{LOCATION, SET_COOKIE};
@@ -7,14 +7,14 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use crate::live::LogEnd;
 
-/// How a request succeeds where it is not plainly with a document.
+/// Success response with a document.
 #[derive(Debug)]
 pub enum Answer<T> {
-    /// It was there already.
+    /// The resource already exists.
     Present(T),
-    /// It was made, and stands at this path.
+    /// The resource was created at the path.
     Created(String, T),
-    /// It is being made; its progress stands at this path.
+    /// The request was accepted. Its progress is available at the path.
     Accepted(String, T),
 }
 
@@ -29,7 +29,7 @@ impl<T: serde::Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// It is prepared and not stored.
+/// The result is prepared but not stored.
 #[derive(Debug)]
 pub struct Prepared<T>(pub T);
 
@@ -39,7 +39,7 @@ impl<T: serde::Serialize> IntoResponse for Prepared<T> {
     }
 }
 
-/// It was deleted; there is nothing more to say.
+/// The resource was deleted. The response has no content.
 #[derive(Debug)]
 pub struct Deleted;
 
@@ -49,7 +49,7 @@ impl IntoResponse for Deleted {
     }
 }
 
-/// Bytes of a log are stored, up to this end.
+/// The bytes of a log are stored, up to this end.
 #[derive(Debug)]
 pub struct LogStored(pub LogEnd);
 
@@ -59,7 +59,7 @@ impl IntoResponse for LogStored {
     }
 }
 
-/// The end of what is stored of a log.
+/// End of the stored log.
 #[derive(Debug)]
 pub struct LogEndsAt(pub LogEnd);
 
@@ -69,7 +69,7 @@ impl IntoResponse for LogEndsAt {
     }
 }
 
-/// Headers that say where a log ends.
+/// Headers with the end of a log.
 pub(super) fn log_end(end: LogEnd) -> [(HeaderName, HeaderValue); 2] {
     [
         (HeaderName::from_static(api::run::UPLOAD_OFFSET), HeaderValue::from(end.stored)),
@@ -77,7 +77,7 @@ pub(super) fn log_end(end: LogEnd) -> [(HeaderName, HeaderValue); 2] {
     ]
 }
 
-/// The asker's copy is the present one.
+/// The client's copy is up to date.
 #[derive(Debug)]
 pub struct Unchanged;
 
@@ -87,12 +87,12 @@ impl IntoResponse for Unchanged {
     }
 }
 
-/// The login was good: the cookie, and the page without the token in its address.
+/// Login succeeded. Sets the cookies and redirects to the page without the token.
 #[derive(Debug)]
 pub struct LoggedIn {
     /// Values of the cookie headers.
     pub cookies: Vec<String>,
-    /// The page.
+    /// Path of the page.
     pub page: String,
 }
 
@@ -102,7 +102,7 @@ impl IntoResponse for LoggedIn {
     }
 }
 
-/// The session ended; these cookies end it in the browser.
+/// The session has ended. These cookies remove it from the browser.
 #[derive(Debug)]
 pub struct LoggedOut(pub Vec<String>);
 

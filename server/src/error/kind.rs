@@ -1,4 +1,4 @@
-//! What each failure is: kind, status and title.
+//! Maps errors to problem type, status and title.
 
 use axum::http::StatusCode;
 use ingest::dataset::ImportError;
@@ -13,7 +13,7 @@ use crate::profiles::ProfileError;
 use crate::store::StoreError;
 
 impl ApiError {
-    /// Kind, status and title; the same for every problem of the kind.
+    /// Problem type, status and title.
     pub(super) fn kind(&self) -> (&'static str, StatusCode, &'static str) {
         use StatusCode as S;
         match self {
@@ -109,7 +109,7 @@ impl ApiError {
         }
     }
 
-    /// Whether nothing failed, though the status is one of the server's.
+    /// True if the error is a deliberate refusal with a 5xx status, not a failure.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
             Self::Observation(error) => error.is_cut(),
@@ -129,7 +129,7 @@ impl ApiError {
     }
 }
 
-/// Kind, status and title of a refused length file.
+/// Problem type, status and title of a dataset error.
 const fn dataset(error: &ImportError) -> (&'static str, StatusCode, &'static str) {
     use StatusCode as S;
     match error {
@@ -143,11 +143,11 @@ const fn dataset(error: &ImportError) -> (&'static str, StatusCode, &'static str
     }
 }
 
-/// What each refusal of a log is.
+/// Problem type, status and title of a refused log upload.
 fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
     match refusal {
         LogRefusal::Gap { .. } => ("gap", StatusCode::CONFLICT, "Bytes before these are missing"),
-        // Whoever sends does the same about both: he opens the next file.
+        // The sender reacts to both in the same way: it opens the next file.
         LogRefusal::Diverged { .. } | LogRefusal::Closed { .. } => {
             (api::run::DIVERGED, StatusCode::CONFLICT, "The file is another one than before")
         }
@@ -162,18 +162,19 @@ fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
 
 const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");
 
-/// Codes of SQLite for reading that failed, in part, or after the lock was had.
+/// SQLite extended codes for failed reads, short reads, and failures after locking.
 const READING: [u32; 3] = [266, 522, 2570];
 
-/// What SQLite's refusals mean to whoever asks.
+/// Problem type, status and title of a SQLite error.
 fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
     let code = match error {
         sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
         sqlx::Error::PoolTimedOut => Some(5),
         _ => None,
     };
-    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 10 input or output failed,
-    // 13 full, 14 a file beside the database cannot be made. Input that fails is damage, which is ours to explain.
+    // The low byte of an extended result code is the primary code: 5 busy, 6 locked, 8 read-only,
+    // 10 I/O error, 13 full, 14 an auxiliary file next to the database cannot be created. Failed
+    // reads indicate damage, which is an internal error.
     match code.filter(|code| !READING.contains(code)).map(|code| code & 0xff) {
         Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
         Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),

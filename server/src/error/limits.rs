@@ -1,39 +1,39 @@
-//! Limits of the server that a request meets, whatever it asks for.
+//! Server limits that apply to all requests.
 
 use std::time::Duration;
 
 use axum::http::StatusCode;
 
-/// A limit of the server that a request meets.
+/// A server limit that a request exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// The sender of a body pauses for too long.
+    /// The body paused for longer than this limit.
     #[error("no byte of the body came for {} s; send it again", .0.as_secs())]
     BodySilent(Duration),
-    /// A body comes too slowly.
+    /// The body is slower than this rate in bytes per second.
     #[error("the body came more slowly than {} KiB/s; send it again over a faster connection", .0 >> 10)]
     BodySlow(u64),
-    /// Bodies of other requests take all room.
+    /// The memory budget for bodies is exhausted.
     #[error("bodies of other requests take all the memory that the server has for them; try again in a few seconds")]
     BodiesFull,
-    /// A body alone takes more than all room.
+    /// The body exceeds the memory budget, in MiB.
     #[error(
         "the body is larger than the {0} MiB that the server holds of such bodies; its operator can raise --bodies"
     )]
     BodyOverBudget(u64),
-    /// All connections are taken.
+    /// All connections are in use.
     #[error("all connections of the server are taken; try again in a few seconds")]
     ConnectionsFull,
-    /// An address has too many requests under way.
+    /// The address has too many concurrent requests.
     #[error("your address has {0} requests under way already; try again in a few seconds")]
     AddressRequests(u32),
-    /// A client watches too much.
+    /// The client has too many open streams.
     #[error("you have {0} streams of events open already; close some of them, or ask for pages of points instead")]
     ClientStreams(usize),
 }
 
 impl LimitError {
-    /// Kind, status and title.
+    /// Problem type, status and title.
     pub(super) fn kind(self) -> (&'static str, StatusCode, &'static str) {
         use StatusCode as S;
         match self {

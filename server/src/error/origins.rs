@@ -1,4 +1,4 @@
-//! What refusals of the other modules are to whoever asked.
+//! Conversions from errors in other modules.
 
 use axum::extract::rejection::QueryRejection;
 use planner::engine::PlanError;

@@ -1,4 +1,4 @@
-//! Responses that others made: what they are given, and what is read from them.
+//! Adapts and inspects responses from other layers.
 
 use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method, StatusCode};
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::ApiError;
 
-/// Gives a refusal of the router or of an extractor the form of every other one.
+/// Converts an error response from the router or an extractor to a problem document.
 pub(crate) fn as_problem(method: &Method, response: Response) -> Response {
     let status = response.status();
     let has_document =
@@ -26,7 +26,7 @@ pub(crate) fn as_problem(method: &Method, response: Response) -> Response {
     problem
 }
 
-/// The page that says how to build the pages.
+/// Page with instructions for building the pages.
 pub(crate) fn pages_missing() -> Response {
     const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Planscope</title>\
         <h1>The pages are not built yet</h1>\
@@ -37,7 +37,7 @@ pub(crate) fn pages_missing() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, axum::response::Html(PAGE)).into_response()
 }
 
-/// The one page, where it has to say that there is no such page.
+/// Sets the status of the page document to 404.
 pub(crate) fn no_such_page(mut page: Response) -> Response {
     if page.status().is_success() {
         *page.status_mut() = StatusCode::NOT_FOUND;
@@ -45,7 +45,7 @@ pub(crate) fn no_such_page(mut page: Response) -> Response {
     page
 }
 
-/// Class of a response's status, as metrics have it.
+/// Status class of a response, for metrics.
 pub(crate) fn class(response: &Response) -> &'static str {
     match response.status().as_u16() {
         100..200 => "1xx",
@@ -56,13 +56,13 @@ pub(crate) fn class(response: &Response) -> &'static str {
     }
 }
 
-/// The header of a response that refuses a range of bytes: it says how many there are.
+/// Returns the Content-Range header of a 416 response, which contains the total size.
 pub(crate) fn unsatisfiable(response: &Response) -> Option<HeaderValue> {
     let is_refused = response.status() == StatusCode::RANGE_NOT_SATISFIABLE;
     is_refused.then(|| response.headers().get(CONTENT_RANGE).cloned().unwrap_or(HeaderValue::from_static("bytes */*")))
 }
 
-/// Whether a response is a plain success.
+/// True for success and for 304.
 pub(crate) fn succeeded(response: &Response) -> bool {
     response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED
 }

@@ -1,4 +1,4 @@
-//! What goes with the document: a header for whoever asked, a line of the log for the operator.
+//! Tests the headers and the log lines of error responses.
 
 use std::time::Duration;
 

@@ -1,16 +1,17 @@
-//! A timeline as Chrome trace events, which Perfetto's viewer opens.
+//! Exports a timeline as Chrome trace events, for the Perfetto viewer.
 //!
-//! Actions carry the names that torch's pipelines write (`PP:0F3`), so that an exported plan that is uploaded as a trace is
-//! read as the same actions.
+//! Actions have the same names as in torch pipelines (`PP:0F3`), so a plan uploaded as a trace
+//! yields the same actions.
 
 use std::fmt::Write;
 
 use planner::timeline::{SpanKind, Timeline};
 
-/// Bytes of an event, about.
+/// Approximate size of an event in bytes.
 const EVENT: usize = 96;
 
-/// The trace, JSON. Times are microseconds with three decimals, which keep every nanosecond.
+/// Formats the trace as JSON. Times are in microseconds with three decimals, which is exact to the
+/// nanosecond.
 pub(crate) fn chrome_trace(timeline: &Timeline) -> String {
     let mut out = String::with_capacity(timeline.len() * EVENT + timeline.ranks as usize * EVENT * 3 + EVENT);
     out.push_str("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
@@ -74,7 +75,8 @@ mod tests {
 
     #[test]
     fn every_span_is_an_event_to_the_nanosecond() {
-        // Rank 0 runs F3 of stage 0 from 1 ns to 2.0005 us and sends it for 7 ns; rank 1 has its optimizer.
+        // Rank 0 runs F3 of stage 0 from 1 ns to 2.0005 us, with a send of 7 ns. Rank 1 runs the
+        // optimizer.
         let timeline = Timeline {
             ranks: 2,
             makespan_ns: 9_000,

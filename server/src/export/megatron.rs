@@ -1,6 +1,7 @@
-//! Arguments that make Megatron-LM run a plan: its layout, its model and its memory choices.
+//! Exports a plan as Megatron-LM arguments: layout, model and memory options.
 //!
-//! Megatron-LM has 1F1B and interleaved 1F1B over one language model; other plans have no arguments.
+//! Megatron-LM supports 1F1B and interleaved 1F1B for a single language model. Other plans cannot
+//! be exported.
 
 mod warnings;
 
@@ -9,10 +10,11 @@ use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
 use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
-/// The reason why a plan has no arguments.
+/// Reason why a plan cannot be exported.
 pub(crate) type Refusal = &'static str;
 
-/// The arguments, one a line, in a shell array; comments before it warn of what Megatron-LM does otherwise.
+/// Formats the arguments as a shell array with an argument per line. Comments before the array warn
+/// about differences between the plan and Megatron-LM.
 pub(crate) fn arguments(
     scenario: &Scenario,
     planner: PlannerKind,

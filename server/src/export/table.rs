@@ -22,7 +22,7 @@ const HEADINGS: [&str; 17] = [
     "reason",
 ];
 
-/// A row for each planner, fastest first, the numbers as they are stored.
+/// Formats a row per planner, from fastest to slowest, with unrounded numbers.
 pub(crate) fn csv(outcome: &Outcome) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut rows = vec![HEADINGS.map(str::to_owned)];
@@ -66,7 +66,7 @@ pub(crate) fn csv(outcome: &Outcome) -> String {
     String::from_utf8(writer.into_inner().expect("memory takes any row")).expect("rows are text")
 }
 
-/// A text that no spreadsheet takes for a formula.
+/// Escapes text so spreadsheets do not interpret it as a formula.
 fn harmless(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
 }

@@ -1,8 +1,9 @@
-//! Set-ups of DFLOP's experiments (2026). Its data are public, their sizes are not: tiles and lengths are ours.
+//! Setups from the experiments in DFLOP (2026). The data is public, but the sizes are not: image
+//! tiles and lengths are chosen by Planscope.
 
 use super::{Data, Entry};
 
-/// As the group is shown.
+/// Display name of the group.
 const GROUP: &str = "DFLOP (2026)";
 
 const MIXED: &str = "Photographs, diagrams, infographics, several images and video in one batch. The optimizer gives encoder and \
@@ -18,7 +19,7 @@ const DATA: &str = "One kind of data by itself: several images are narrow, video
 const NODES: &str = "The same samples a node on 1 to 32 nodes. With more replicas the slowest of them decides more often, and there \
                      are more ways to split the devices.";
 
-/// A set-up by its file, with its table or figure.
+/// Creates an entry from a file, with the table or figure in the paper.
 macro_rules! set_up {
     ($name:literal, $place:literal, $summary:expr) => {
         Entry {
@@ -31,7 +32,7 @@ macro_rules! set_up {
     };
 }
 
-/// In the order of the paper.
+/// In paper order.
 pub(super) const ENTRIES: [Entry; 23] = [
     set_up!("mixed-llama-3-8b", "Figure 7", MIXED),
     set_up!("mixed-qwen2-5-7b", "Figure 7", MIXED),

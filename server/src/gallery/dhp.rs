@@ -1,8 +1,9 @@
-//! Set-ups of DHP's experiments (Niu et al., 2026). Its lengths are not public: durations of video are ours.
+//! Setups from the experiments in DHP (Niu et al., 2026). The lengths are not public: video
+//! durations are chosen by Planscope.
 
 use super::{Data, Entry};
 
-/// As the group is shown.
+/// Display name of the group.
 const GROUP: &str = "DHP (Niu et al., 2026)";
 
 const OPEN_VID: &str = "Video with the longest tail of the three datasets: a few clips need several ranks, most share one. \
@@ -18,7 +19,7 @@ const SCALING: &str = "The long tail on a number of devices: with few ranks ever
 const BATCH: &str =
     "The long tail in smaller global batches: the fewer the samples, the less there is to balance them with.";
 
-/// A set-up by its file, with its table or figure.
+/// Creates an entry from a file, with the table or figure in the paper.
 macro_rules! set_up {
     ($name:literal, $place:literal, $summary:expr) => {
         Entry {
@@ -31,7 +32,7 @@ macro_rules! set_up {
     };
 }
 
-/// In the order of the paper, the long tail first.
+/// In paper order, starting with the long tail.
 pub(super) const ENTRIES: [Entry; 30] = [
     set_up!("internvl3-8b-open-vid", "Figure 6", OPEN_VID),
     set_up!("internvl3-2b-open-vid", "Figure 6", OPEN_VID),

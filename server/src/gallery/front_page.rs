@@ -1,7 +1,7 @@
-//! The first page: a dozen ready scenarios by the question that they answer.
+//! The start page: a dozen example scenarios grouped by question.
 //!
-//! Their figures are computed by `write_headlines` below and shipped as `headlines.json`. A figure is shown only for the scenario
-//! that it was computed for.
+//! `write_headlines` below computes the results, which are embedded as `headlines.json`. A result
+//! is shown only for the exact scenario it was computed for.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use planner::scenario::validate::NoDatasets;
 use planner::scenario::{FieldError, ValidScenario};
 use serde::{Deserialize, Serialize};
 
-/// Figures by slug.
+/// Results by slug.
 const HEADLINES: &str = include_str!("headlines.json");
 
-/// Title, sentence and slugs of each question.
+/// Title, sentence and slugs per question.
 const TOPICS: [(&str, &str, [&str; 3]); 4] = [
     (
         "Choose a pipeline schedule",
@@ -38,7 +38,7 @@ const TOPICS: [(&str, &str, [&str; 3]); 4] = [
     ),
 ];
 
-/// A headline and the scenario that it is of.
+/// A headline and the corresponding scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Shipped {
     /// Identifier of the scenario.
@@ -46,13 +46,13 @@ struct Shipped {
     headline: Headline,
 }
 
-/// The first page.
+/// Builds the start page.
 ///
 /// # Errors
-/// The fields of a ready scenario that are wrong.
+/// Returns the invalid fields of an example scenario.
 pub(crate) fn front_page() -> Result<FrontPage, Vec<FieldError>> {
     let entries = super::entries()?;
-    // The file is checked by a test; without it there are no figures.
+    // A test checks this file. If parsing fails, no results are shown.
     let shipped: BTreeMap<String, Shipped> = serde_json::from_str(HEADLINES).unwrap_or_default();
     let tile = |slug: &str| {
         let entry = entries.iter().find(|entry| entry.slug == slug)?;
@@ -84,12 +84,12 @@ fn tile_of(entry: GalleryEntry, shipped: Option<&Shipped>) -> Result<Tile, Vec<F
     Ok(Tile { slug, title, summary, devices, is_synthetic, free_layout, headline })
 }
 
-/// Whether an entry is opened with a free layout: set-ups of papers have the layout of the paper.
+/// True if the entry opens with a free layout. Setups from papers use the paper's layout.
 const fn has_free_layout(entry: &GalleryEntry) -> bool {
     entry.paper.is_none()
 }
 
-/// An entry as its tile opens it.
+/// Returns the entry as opened from the tile.
 fn opened(mut entry: GalleryEntry) -> GalleryEntry {
     if has_free_layout(&entry) {
         entry.scenario.layout = <_>::default();
@@ -108,10 +108,10 @@ mod tests {
 
     use super::*;
 
-    /// Stretches of a strip over the longer of two plans.
+    /// Number of intervals in a strip, for the longer of two plans.
     const STRETCHES: u64 = 96;
     const MOST_RANKS: usize = 4;
-    /// Variable with which a test writes the shipped figures.
+    /// Environment variable for updating `headlines.json`.
     const WRITE: &str = "PLANSCOPE_WRITE_HEADLINES";
 
     fn slugs() -> impl Iterator<Item = &'static str> {
@@ -182,7 +182,8 @@ mod tests {
         assert!(page.ready_scenarios > 100);
     }
 
-    /// Planned again without those that search for long. With the variable [`WRITE`] all are planned, and `headlines.json` is written.
+    /// Replans the scenarios without slow planners. If [`WRITE`] is set, runs all planners and
+    /// writes `headlines.json`.
     #[test]
     fn shipped_figures_are_those_of_the_planners() {
         const SLOW: [&str; 2] = ["pipeweaver-t2v-s", "vlm-s-image-heavy"];

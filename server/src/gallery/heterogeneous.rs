@@ -1,9 +1,9 @@
-//! Operating points of heterogeneous parallelism (arXiv 2605.27678). The paper's own set-ups are not in its abstract: models,
-//! contexts and clusters are ours.
+//! Operating points for heterogeneous parallelism (arXiv 2605.27678). The abstract does not contain
+//! the paper's setups: models, contexts and clusters are chosen by Planscope.
 
 use super::{Data, Entry};
 
-/// As the group is shown.
+/// Display name of the group.
 const GROUP: &str = "Heterogeneous parallelism";
 
 const LONG: &str = "A backbone whose context grows from 16k to 256k tokens behind an encoder whose images stay small. Past what \
@@ -19,7 +19,7 @@ const THREE: &str =
 const EXPERTS: &str = "A backbone of experts: expert-parallel degrees beside tensor and context parallelism, and an encoder that \
                        has none of them.";
 
-/// A set-up by its file.
+/// Creates an entry from a file.
 macro_rules! set_up {
     ($name:literal, $place:literal, $summary:expr, $data:expr) => {
         Entry {
@@ -32,7 +32,7 @@ macro_rules! set_up {
     };
 }
 
-/// Long contexts first.
+/// In descending context length.
 pub(super) const ENTRIES: [Entry; 13] = [
     set_up!("vlm-s-16k", "Long context", LONG, Data::Constant),
     set_up!("vlm-s-32k", "Long context", LONG, Data::Constant),

@@ -1,8 +1,9 @@
-//! Set-ups of Hydraulis' experiments (Li et al., 2025). Its lengths are only drawn there: the distributions are ours.
+//! Setups from the experiments in Hydraulis (Li et al., 2025). The paper shows the lengths only as
+//! a plot: the distributions are chosen by Planscope.
 
 use super::{Data, Entry};
 
-/// As the group is shown.
+/// Display name of the group.
 const GROUP: &str = "Hydraulis (Li et al., 2025)";
 
 const COMMON_CRAWL: &str = "Web pages: most have a few hundred tokens, a rare one tens of thousands. A static strategy must hold that \
@@ -22,7 +23,7 @@ const SWITCH: &str = "HotSPa runs strategies one after the other and moves param
                       pulls them once, beside computation.";
 const LARGE: &str = "Beyond what the paper ran: strategies for 1,024 devices and batches of five thousand sequences.";
 
-/// A set-up by its file, with its table or figure.
+/// Creates an entry from a file, with the table or figure in the paper.
 macro_rules! set_up {
     ($name:literal, $place:literal, $summary:expr) => {
         Entry {
@@ -35,7 +36,7 @@ macro_rules! set_up {
     };
 }
 
-/// In the order of the paper.
+/// In paper order.
 pub(super) const ENTRIES: [Entry; 27] = [
     set_up!("7b-8-common-crawl", "Figure 13", COMMON_CRAWL),
     set_up!("7b-8-github", "Figure 13", GITHUB),

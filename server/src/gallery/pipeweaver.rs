@@ -1,8 +1,9 @@
-//! Set-ups of PipeWeaver's tables and figures (Xue et al., 2025). Its data are not public: mixes are ours.
+//! Setups from the tables and figures in PipeWeaver (Xue et al., 2025). The data is not public:
+//! mixtures are chosen by Planscope.
 
 use super::{Data, Entry};
 
-/// As the group is shown.
+/// Display name of the group.
 const GROUP: &str = "PipeWeaver (Xue et al., 2025)";
 
 const fn entry(
@@ -15,7 +16,7 @@ const fn entry(
     Entry { slug, group: Some((GROUP, place)), summary, data, file }
 }
 
-/// In the order of the paper.
+/// In paper order.
 pub(super) const ENTRIES: [Entry; 18] = [
     entry(
         "pipeweaver-lm-7b",

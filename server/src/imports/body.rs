@@ -1,17 +1,18 @@
-//! The body of a request as a reader for a blocking thread.
+//! Request body as a blocking reader.
 
 use std::io::{self, Read};
 
 use axum::body::Bytes;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Pieces that wait for the reader.
+/// Number of buffered chunks.
 const WAITING: usize = 8;
 
-/// The end for the handler that receives the body.
+/// Sender for body chunks, for the async handler.
 pub(crate) type BodySender = Sender<Option<Bytes>>;
 
-/// A body that is read as it comes. It ends with an error if the sender is dropped before it has sent `None`.
+/// Reader for a body during upload. Returns an error if the sender is dropped and has not sent
+/// `None`.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     pieces: Receiver<Option<Bytes>>,
@@ -20,13 +21,13 @@ pub(crate) struct BodyReader {
 }
 
 impl BodyReader {
-    /// A sender and a reader; the reader begins with the bytes that were received before.
+    /// Creates a sender and a reader. The reader starts with the bytes in `received`.
     pub(crate) fn new(received: Bytes) -> (BodySender, Self) {
         let (sender, pieces) = channel(WAITING);
         (sender, Self { pieces, piece: received, is_over: false })
     }
 
-    /// The next bytes; none at the end.
+    /// Returns the following bytes, or an empty buffer at the end.
     pub(crate) fn next_piece(&mut self) -> io::Result<Bytes> {
         while self.piece.is_empty() && !self.is_over {
             match self.pieces.blocking_recv() {

@@ -1,31 +1,30 @@
-//! Choices of the user about a file, owned, so that they can travel to the thread that reads it.
+//! User options for a file, in an owned form that can be sent to the parser thread.
 
 use std::sync::Arc;
 
 use ingest::dataset::{CHARACTERS_PER_TOKEN, Options, Tokenizer, Unit};
 use planner::workload::preprocessing::Preprocessing;
 
-/// Choices of the user about a file; see [`Options`].
+/// User options for a file; see [`Options`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Choice {
     /// Column or key with the lengths.
     pub(crate) column: Option<String>,
-    /// Column whose lengths are added; an empty name: none.
+    /// Column added to the lengths. An empty name selects no column.
     pub(crate) add: Option<String>,
-    /// Column with the number of samples of each row; an empty name: none.
+    /// Column with the number of samples per row. An empty name selects no column.
     pub(crate) weight: Option<String>,
-    /// Unit of the numbers of the column.
+    /// Unit of the column.
     pub(crate) unit: Option<Unit>,
-    /// Characters per token.
     pub(crate) characters_per_token: Option<f64>,
-    /// Counts the tokens of texts.
+    /// Tokenizer for text columns.
     pub(crate) tokenizer: Option<Arc<Tokenizer>>,
-    /// Rule that converts media.
+    /// Rule that converts media to input sizes.
     pub(crate) preprocessing: Option<Preprocessing>,
 }
 
 impl Choice {
-    /// The options for the readers of `ingest`.
+    /// Returns the options for the parsers in `ingest`.
     pub(crate) fn options(&self) -> Options<'_> {
         Options {
             column: self.column.as_deref(),

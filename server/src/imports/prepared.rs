@@ -1,4 +1,4 @@
-//! A dataset that is read and not yet stored.
+//! A parsed dataset that is not stored yet.
 
 use api::dataset::{ColumnCandidate, DatasetPreview, ImportReport, MediaReport, ShapedColumns, ShapedReport};
 use ingest::dataset::{Candidate, ImportError, Imported};
@@ -8,12 +8,11 @@ use planner::workload::Dataset;
 use crate::dataset_id;
 use crate::store::NewDataset;
 
-/// A dataset that is read, with the figures that pages show.
+/// A parsed dataset with the statistics for the web pages.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
-    /// Name of the dataset.
     pub(crate) name: String,
-    /// The dataset and its report, as they were read.
+    /// Dataset and report from the parser.
     pub(crate) imported: Imported,
     files: Vec<String>,
     samples: u64,
@@ -23,7 +22,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Computes the figures of what was read; takes a second for the largest.
+    /// Computes the statistics. Takes about a second for large datasets.
     pub(crate) fn new(name: String, files: Vec<String>, imported: Imported) -> Result<Self, ImportError> {
         let (samples, text_tokens, images) = match &imported.dataset {
             Dataset::Rows { text_tokens, images, .. } => (
@@ -35,24 +34,24 @@ impl Prepared {
                 (counts.iter().sum::<f64>().round() as u64, HistogramColumns::of_bins(edges, counts), None)
             }
         };
-        // Half a sample in all is still a sample.
+        // A histogram with less than one sample in total counts as one sample.
         let samples = samples.max(1);
         let text_tokens = text_tokens.ok_or(ImportError::Empty)?;
         let shaped = shaped_columns(&imported.dataset);
         Ok(Self { name, imported, files, samples, text_tokens, images, shaped })
     }
 
-    /// The same dataset under another name.
+    /// Returns a renamed copy.
     pub(crate) fn renamed(&self, name: String) -> Self {
         Self { name, ..self.clone() }
     }
 
-    /// Names of the files that were read.
+    /// Names of the parsed files.
     pub(crate) fn files(&self) -> &[String] {
         &self.files
     }
 
-    /// Bytes of memory, about.
+    /// Approximate memory size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         const WORD: usize = size_of::<f64>();
         match &self.imported.dataset {
@@ -64,7 +63,7 @@ impl Prepared {
         }
     }
 
-    /// The report of the import.
+    /// Returns the import report.
     pub(crate) fn report(&self) -> ImportReport {
         let report = &self.imported.report;
         let media = report.media.as_ref().map(|media| MediaReport {
@@ -117,7 +116,7 @@ impl Prepared {
         }
     }
 
-    /// What the page shows before it is stored.
+    /// Returns the preview for the web page.
     pub(crate) fn preview(&self, id: String, expires_at: String) -> DatasetPreview {
         DatasetPreview {
             id,
@@ -132,7 +131,7 @@ impl Prepared {
         }
     }
 
-    /// What is stored; takes a second for the largest.
+    /// Returns the stored form. Takes about a second for large datasets.
     pub(crate) fn to_stored(&self) -> NewDataset {
         let content = dataset_id::canonical(&self.imported.dataset);
         NewDataset {
@@ -148,7 +147,7 @@ impl Prepared {
     }
 }
 
-/// Lengths of the backbone's sequences, s(d), if a rule has read media.
+/// Returns the backbone's sequence lengths s(d), if a rule converted media.
 fn shaped_columns(dataset: &Dataset) -> Option<ShapedColumns> {
     let Dataset::Rows { text_tokens, shaped: Some(shaped), .. } = dataset else { return None };
     let lengths: Vec<u32> =
@@ -156,7 +155,7 @@ fn shaped_columns(dataset: &Dataset) -> Option<ShapedColumns> {
     Some(ShapedColumns { preprocessing: shaped.preprocessing, backbone_tokens: HistogramColumns::of_values(&lengths)? })
 }
 
-/// A column that can be chosen, in the type that travels.
+/// Converts a candidate column to the API type.
 pub(crate) fn candidate_column(candidate: &Candidate) -> ColumnCandidate {
     ColumnCandidate {
         name: candidate.name.clone(),

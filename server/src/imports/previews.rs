@@ -1,4 +1,4 @@
-//! Previews and tokenizers that are held in memory for a while.
+//! Previews and tokenizers in memory, with limited lifetime and number.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,16 +8,15 @@ use sha2::{Digest, Sha256};
 
 use super::Prepared;
 
-/// How long a preview is held.
+/// Lifetime of a preview.
 pub(crate) const PREVIEW_LIFETIME: SignedDuration = SignedDuration::from_mins(15);
-/// Most previews that are held.
+/// Maximum number of previews.
 const MOST_PREVIEWS: usize = 256;
-/// Most bytes of previews that are held.
+/// Maximum memory for previews in bytes.
 const MOST_PREVIEW_BYTES: usize = 512 << 20;
-/// Most tokenizers that are held; each takes up to some hundred megabytes.
+/// Maximum number of tokenizers. A tokenizer uses up to several hundred megabytes.
 const MOST_TOKENIZERS: usize = 4;
 
-/// A preview that is held.
 #[derive(Debug)]
 struct Held {
     id: String,
@@ -25,7 +24,8 @@ struct Held {
     prepared: Arc<Prepared>,
 }
 
-/// Previews and tokenizers in memory, the oldest first. The oldest are removed if there is no room for a new one.
+/// Previews and tokenizers in memory, oldest first. The oldest entries are evicted when a limit is
+/// reached.
 #[derive(Debug, Default)]
 pub(crate) struct Previews {
     previews: Mutex<Vec<Held>>,
@@ -33,7 +33,7 @@ pub(crate) struct Previews {
 }
 
 impl Previews {
-    /// Holds a preview; returns its identifier and when it is removed.
+    /// Adds a preview. Returns identifier, expiry time and the preview.
     pub(crate) fn hold(&self, prepared: Prepared, now: Timestamp) -> (String, Timestamp, Arc<Prepared>) {
         let prepared = Arc::new(prepared);
         let id = crate::token::run_id();
@@ -42,31 +42,30 @@ impl Previews {
         previews.retain(|held| held.expires_at > now);
         previews.push(Held { id: id.clone(), expires_at, prepared: Arc::clone(&prepared) });
         let mut bytes: usize = previews.iter().map(|held| held.prepared.bytes()).sum();
-        // The new one stays, whatever its size.
+        // The new preview is never evicted, regardless of size.
         while previews.len() > 1 && (previews.len() > MOST_PREVIEWS || bytes > MOST_PREVIEW_BYTES) {
             bytes -= previews.remove(0).prepared.bytes();
         }
         (id, expires_at, prepared)
     }
 
-    /// A preview; `None` if it is not held, or not any more.
+    /// Returns a preview, or `None` if it is unknown, expired or evicted.
     pub(crate) fn find(&self, id: &str, now: Timestamp) -> Option<Arc<Prepared>> {
         let mut previews = lock(&self.previews);
         previews.retain(|held| held.expires_at > now);
         previews.iter().find(|held| held.id == id).map(|held| Arc::clone(&held.prepared))
     }
 
-    /// Removes previews, because they are stored.
+    /// Removes previews that have been stored.
     pub(crate) fn remove(&self, ids: &[String]) {
         lock(&self.previews).retain(|held| !ids.contains(&held.id));
     }
 
-    /// Removes previews whose time is over.
     pub(crate) fn remove_expired(&self, now: Timestamp) {
         lock(&self.previews).retain(|held| held.expires_at > now);
     }
 
-    /// Holds a tokenizer under the hash of its file; returns the hash.
+    /// Adds a tokenizer and returns the hash of the file as identifier.
     pub(crate) fn hold_tokenizer(&self, file: &[u8], tokenizer: Arc<Tokenizer>) -> String {
         let id = data_encoding::BASE32_NOPAD.encode(&Sha256::digest(file)).to_ascii_lowercase();
         let mut tokenizers = lock(&self.tokenizers);
@@ -78,7 +77,8 @@ impl Previews {
         id
     }
 
-    /// A tokenizer; `None` if it is not held, or not any more. It becomes the one that is removed last.
+    /// Returns a tokenizer, or `None` if it is unknown or evicted. The tokenizer becomes the newest
+    /// entry.
     pub(crate) fn tokenizer(&self, id: &str) -> Option<Arc<Tokenizer>> {
         let mut tokenizers = lock(&self.tokenizers);
         let index = tokenizers.iter().position(|(held, _)| held == id)?;
@@ -89,7 +89,7 @@ impl Previews {
     }
 }
 
-/// The lists are whole after a panic elsewhere: they change in single steps.
+/// A panic cannot leave the lists inconsistent: each update is a single step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,26 +1,27 @@
-//! Parts of a large file, in memory.
+//! Byte ranges of a large file, in memory.
 
 use std::io::{self, Read};
 
 use axum::body::Bytes;
 
-/// Most bytes of parts, in MiB.
+/// Maximum total size in MiB.
 pub(crate) const LARGEST_PARTS: usize = 320;
-/// Most bytes of columns that the page is asked for; a larger column is sampled.
+/// Maximum column size in bytes that the web page uploads. Larger columns are sampled.
 pub(crate) const COLUMN_BUDGET: u64 = 256 << 20;
 
-/// Why parts of a file are refused.
+/// Error for an invalid upload of byte ranges.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RangesError {
-    /// The body is not a sequence of parts.
+    /// The body is not a sequence of byte ranges.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The body did not arrive.
+    /// The body is incomplete.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// Reads parts in the form of [`api::dataset::RANGES_MEDIA_TYPE`] of a file of `length` bytes: offsets and bytes.
+/// Parses byte ranges of a file of `length` bytes. The body has the format
+/// [`api::dataset::RANGES_MEDIA_TYPE`]. Returns offsets and bytes.
 pub(crate) fn receive(body: &mut impl Read, length: u64) -> Result<Vec<(u64, Bytes)>, RangesError> {
     let mut parts = Vec::new();
     let mut left = (LARGEST_PARTS as u64) << 20;
@@ -41,7 +42,7 @@ pub(crate) fn receive(body: &mut impl Read, length: u64) -> Result<Vec<(u64, Byt
     Ok(parts)
 }
 
-/// Reads the header of a part; false at the end of the body.
+/// Reads a header. Returns false at the end of the body.
 fn read_head(body: &mut impl Read, head: &mut [u8; 16]) -> Result<bool, RangesError> {
     let read = body.read(&mut head[..])?;
     if read == 0 {

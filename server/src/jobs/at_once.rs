@@ -1,4 +1,5 @@
-//! Planning while somebody waits: no job, nothing stored, and an end when the asker goes.
+//! Synchronous planning for what-if requests. It creates no job, stores no data and is cancelled
+//! when the client disconnects.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -19,37 +20,39 @@ use crate::clock::Clock;
 use crate::turns::{Claimant, Demand, Turn};
 use crate::workers::Threads;
 
-/// Askers that may wait for a turn at once.
+/// Maximum number of pending requests.
 const MOST_WAITING: usize = 32;
-/// Of them those of one client.
+/// Maximum number of pending requests per client.
 const MOST_OF_CLIENT: usize = 8;
 
-/// Why nothing was planned.
+/// Reason why a what-if request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlanned {
-    /// Too many wait already.
+    /// Too many requests are pending.
     #[error("{0} questions wait already")]
     Full(usize),
-    /// The server plans nothing.
+    /// The server was started with planning disabled.
     #[error("the server was started without work")]
     WithoutWork,
-    /// It takes longer than this.
+    /// Planning exceeds this time limit.
     #[error(
         "this takes longer than {} s while somebody waits; plan it as a job, ask for fewer iterations or planners, or start the server with a \
          larger --what-if-seconds",
         .0.as_secs()
     )]
     TooLong(Duration),
-    /// The plans have more spans than an answer may have, or take more memory than there is for planning.
+    /// The plans have too many spans for a response, or need more memory than the limit.
     #[error(transparent)]
     TooLarge(FieldError),
-    /// The checker refused a plan, or a planner stopped: a fault of ours, in words.
+    /// The checker rejected a plan, or a planner panicked. The text describes this internal error.
     #[error("{0}")]
     Fault(String),
 }
 
 impl Jobs {
-    /// Plans a scenario in turn with the jobs, and keeps the timelines of one iteration, the last where there are fewer. Dropping the future ends it within moments.
+    /// Plans a scenario in the queue shared with jobs. Returns the timelines of the given
+    /// iteration, or of the last iteration if there are fewer. Planning is cancelled when the
+    /// future is dropped.
     pub async fn plan_at_once(
         &self,
         scenario: ValidScenario,
@@ -82,7 +85,7 @@ impl Jobs {
                     None => return Err(NotPlanned::TooLarge(FieldError::new("/iterations", outgrown(needed, most)))),
                 },
                 Ok((Ok(Err(error)), _)) => return Err(self.not_planned(&error)),
-                // The panic hook has written the place and the message.
+                // The panic hook has already logged location and message.
                 Ok((Err(_), _)) | Err(_) => {
                     return Err(NotPlanned::Fault("a planner stopped unexpectedly".to_owned()));
                 }
@@ -111,10 +114,11 @@ impl Jobs {
         let mut asked = Asked::new(patience, Arc::clone(&self.clock), (self.limits.search_threads, turn.bytes()));
         let engine = Arc::clone(&self.engine);
         tokio::task::spawn_blocking(move || {
-            // The turn ends with the planning, which may outlast the asker by a moment.
+            // The turn is released when planning stops, which may be slightly later than the
+            // request.
             let _turn = turn;
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut asked)));
-            // The memory of the other timelines is free before the turn is.
+            // Frees the memory of the other timelines while the turn is still active.
             let planned = planned.map(|planned| planned.map(|planning| only(planning, iteration)));
             (planned, asked.times())
         })
@@ -122,26 +126,26 @@ impl Jobs {
     }
 }
 
-/// The same with the timelines of one iteration.
+/// Removes the timelines of all other iterations.
 fn only(mut planning: Planning, wanted: u32) -> Planning {
     let iteration = shown_iteration(&planning.outcome, wanted);
     planning.timelines.retain(|planned| planned.iteration == iteration);
     planning
 }
 
-/// The iteration asked for, or the last.
+/// Returns the index of the wanted iteration, limited to the last iteration.
 pub(crate) fn shown_iteration(outcome: &Outcome, wanted: u32) -> u32 {
     wanted.min(u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1))
 }
 
-/// A place among those who wait.
+/// Slot for a pending request.
 struct Place {
     asking: Arc<Mutex<HashMap<Claimant, usize>>>,
     claimant: Claimant,
 }
 
 impl Place {
-    /// A place, where there is one for the client.
+    /// Reserves a slot within the limits.
     fn take(asking: &Arc<Mutex<HashMap<Claimant, usize>>>, claimant: &Claimant) -> Result<Self, NotPlanned> {
         let mut known = asking.lock().unwrap_or_else(PoisonError::into_inner);
         if known.values().sum::<usize>() >= MOST_WAITING {
@@ -168,12 +172,12 @@ impl Drop for Place {
     }
 }
 
-/// Watches the planners of one question, or one of them.
+/// Observer for the planners of one request. Planners that run in parallel have separate observers.
 struct Asked {
     patience: Arc<Patience>,
     clock: Arc<dyn Clock>,
     stopwatch: Stopwatch,
-    /// Times of all planners of the question that are done.
+    /// Times of all finished planners in the request.
     times: Arc<Mutex<Vec<PlanningTime>>>,
     threads: Threads,
     most_bytes: u64,
@@ -218,7 +222,7 @@ impl Observer for Asked {
         &self.stopwatch
     }
 
-    /// Somebody waits and nobody watches: all planners at once.
+    /// Runs all planners in parallel, because latency matters and progress is not reported.
     fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
         let own = |_: &PlannerKind| -> Box<dyn Observer + Send> {
             let (patience, clock) = (Arc::clone(&self.patience), Arc::clone(&self.clock));

@@ -1,4 +1,4 @@
-//! Carries what a planner says to whoever watches the job, and measures how long it takes.
+//! Reports planner progress to subscribers of a job and measures planning time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,11 @@ use super::{Entry, TimeLimit};
 use crate::clock::Clock;
 use crate::workers::Threads;
 
-/// Shortest time between two reports of the same phase: faster than a page draws, slow enough for a network.
+/// Minimum interval between two reports for the same phase. It exceeds the refresh rate of a page
+/// and is low enough for the network.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Observer of one job.
+/// Observer for one job.
 #[derive(Debug)]
 pub(super) struct Progress {
     entry: Entry,
@@ -39,7 +40,8 @@ impl Progress {
         Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, limit, most_bytes, told: None, threads }
     }
 
-    /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
+    /// Returns wall time per finished planner and per batch, with the iteration times from the
+    /// outcome.
     pub(super) fn into_times(self, outcome: &Outcome) -> Vec<PlanningTime> {
         self.stopwatch.into_times(outcome)
     }

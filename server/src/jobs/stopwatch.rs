@@ -1,4 +1,4 @@
-//! How long planners take, and every batch that is planned anew.
+//! Measures planning time per planner and per batch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,13 +10,14 @@ use planner::scenario::PlannerKind;
 
 use crate::clock::Clock;
 
-/// Measures what an observer is told of.
+/// Stopwatch for an observer.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     clock: Arc<dyn Clock>,
     started: Option<(PlannerKind, Duration)>,
     times: Vec<PlanningTime>,
-    /// What every batch of the planner at work took the last time it was planned, in ms.
+    /// Planning time in ms of each batch for the current planner. Later measurements replace
+    /// earlier ones.
     batches: Mutex<Vec<f64>>,
 }
 
@@ -38,7 +39,6 @@ impl Stopwatch {
         Self { clock, started: None, times: Vec::new(), batches: Mutex::default() }
     }
 
-    /// A planner starts.
     pub(super) fn started(&mut self, planner: PlannerKind) {
         self.started = Some((planner, self.clock.elapsed()));
         self.batches_mut().clear();
@@ -48,7 +48,6 @@ impl Stopwatch {
         self.batches.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A planner is done.
     pub(super) fn finished(&mut self, planner: PlannerKind) {
         if let Some((_, started)) = self.started.take_if(|(started, _)| *started == planner) {
             let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
@@ -57,17 +56,18 @@ impl Stopwatch {
         }
     }
 
-    /// Times of the planners that finished since the last call.
+    /// Returns the times of planners that finished since the last call.
     pub(super) fn take_times(&mut self) -> Vec<PlanningTime> {
         std::mem::take(&mut self.times)
     }
 
-    /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
+    /// Returns wall time per finished planner and per batch, with the iteration times from the
+    /// outcome.
     pub(super) fn into_times(self, outcome: &Outcome) -> Vec<PlanningTime> {
         Self::beside_steps(self.times, outcome)
     }
 
-    /// Wall time of planners and of their batches, beside the steps of the outcome.
+    /// Adds the iteration times from the outcome to the planning times per batch.
     pub(super) fn beside_steps(mut times: Vec<PlanningTime>, outcome: &Outcome) -> Vec<PlanningTime> {
         for time in &mut times {
             let answer = outcome.results.iter().find(|result| result.planner == time.planner).map(|own| &own.answer);

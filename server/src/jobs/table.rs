@@ -1,4 +1,4 @@
-//! The jobs that are known: waiting, running, and the last finished ones.
+//! Table of queued, running and recently finished jobs.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api::job::{Job, JobState};
 use tokio::sync::watch;
 
-/// Finished jobs that can still be asked for.
+/// Number of finished jobs in the table.
 const REMEMBERED: usize = 256;
 
-/// A job: its state as others see it, whether it stands in the database, and the flag that cancels it.
+/// A job: observable state, storage state and cancellation flag.
 #[derive(Debug, Clone)]
 pub struct Entry {
     state: Arc<watch::Sender<Job>>,
@@ -18,12 +18,12 @@ pub struct Entry {
     cancelled: Arc<AtomicBool>,
 }
 
-/// Whether a job stands in the database, for the next server to take up.
+/// Storage state of a job in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Noted {
     NotYet,
     Yes,
-    /// It could not be, and the job is over.
+    /// Storing failed, and the job has ended.
     Never,
 }
 
@@ -33,29 +33,29 @@ impl Entry {
         Self { state: Arc::new(watch::Sender::new(job)), noted, cancelled: Arc::default() }
     }
 
-    /// It stands in the database, or cannot.
+    /// Records whether storing succeeded.
     pub(super) fn note(&self, stands: bool) {
         self.noted.send_replace(if stands { Noted::Yes } else { Noted::Never });
     }
 
-    /// Waits until it stands in the database; false where it cannot.
+    /// Waits until the job is stored. Returns false if storing failed.
     pub(super) async fn is_noted(&self) -> bool {
         let mut noted = self.noted.subscribe();
-        // The sender stays as long as this does.
+        // `self` owns the sender, so the channel remains open.
         noted.wait_for(|noted| *noted != Noted::NotYet).await.is_ok_and(|noted| *noted == Noted::Yes)
     }
 
-    /// The job as it stands.
+    /// Returns the job in the current state.
     pub fn job(&self) -> Job {
         self.state.borrow().clone()
     }
 
-    /// Its identifier.
+    /// Returns the identifier.
     pub fn id(&self) -> String {
         self.state.borrow().id.clone()
     }
 
-    /// Whether it is to end.
+    /// Returns true if the job was cancelled or interrupted.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -64,7 +64,7 @@ impl Entry {
         self.state.subscribe()
     }
 
-    /// A waiting job is over at once; a running one sees the flag.
+    /// Cancels the job. A queued job stops immediately; a running job checks the flag.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
         self.state.send_if_modified(|job| {
@@ -76,12 +76,13 @@ impl Entry {
         });
     }
 
-    /// A running one sees the flag, a waiting one is never begun; nobody is told.
+    /// Sets the flag only and sends no update. A running job checks the flag; a queued job never
+    /// starts.
     pub(super) fn interrupt(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Tells everyone who watches; what is final stays.
+    /// Sets the state and notifies subscribers. A final state never changes.
     pub(super) fn set(&self, state: JobState) {
         self.state.send_if_modified(|job| {
             let open = !job.state.is_final();
@@ -97,28 +98,27 @@ impl Entry {
     }
 }
 
-/// How many jobs there are, and how those of this server ended.
+/// Number of jobs by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Waiting for a turn.
+    /// Queued jobs.
     pub queued: u64,
-    /// Being planned.
+    /// Jobs being planned.
     pub running: u64,
-    /// With an outcome, since the server started.
+    /// Jobs with an outcome, since the server started.
     pub done: u64,
-    /// Without one, since the server started.
+    /// Failed jobs, since the server started.
     pub failed: u64,
-    /// Cancelled, since the server started.
+    /// Cancelled jobs, since the server started.
     pub cancelled: u64,
 }
 
-/// The jobs that are known.
 #[derive(Debug)]
 pub(super) struct Table {
     entries: HashMap<String, Entry>,
-    /// Identifiers in the order of their making, for forgetting.
+    /// Identifiers in creation order, for eviction.
     order: VecDeque<String>,
-    /// The latest job of each scenario.
+    /// Latest job per scenario.
     by_scenario: HashMap<String, String>,
     epoch: i64,
     made: u64,
@@ -145,8 +145,8 @@ impl Table {
         self.entries.values()
     }
 
-    /// The job that plans a scenario. A running one that was cancelled does not count: whoever asks again
-    /// wants an answer.
+    /// Returns the active job for a scenario. A cancelled job that still runs is not returned, so
+    /// that a new request creates a new job.
     pub(super) fn active(&self, scenario: &str) -> Option<&Entry> {
         let entry = self.entries.get(self.by_scenario.get(scenario)?)?;
         (entry.is_active() && !entry.is_cancelled()).then_some(entry)
@@ -162,7 +162,7 @@ impl Table {
         self.put(&id, scenario, state)
     }
 
-    /// A job under the identifier that it has.
+    /// Adds a job with the given identifier.
     pub(super) fn put(&mut self, id: &str, scenario: &str, state: JobState) -> Entry {
         let id = id.to_owned();
         let entry = Entry::new(Job { id: id.clone(), scenario: scenario.to_owned(), state });
@@ -201,7 +201,7 @@ impl Table {
         census
     }
 
-    /// Forgets the oldest finished jobs beyond the remembered number.
+    /// Evicts the oldest finished jobs beyond [`REMEMBERED`].
     fn forget(&mut self) {
         let mut excess = self.order.len().saturating_sub(REMEMBERED);
         let entries = &mut self.entries;

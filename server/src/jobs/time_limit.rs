@@ -1,4 +1,4 @@
-//! How long one computation may take.
+//! Time limit for a computation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use planner::host::Watch;
 
 use crate::clock::Clock;
 
-/// The time that a computation has, from its turn on.
+/// Time limit, measured from the start of the turn.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeLimit {
     clock: Arc<dyn Clock>,
@@ -17,28 +17,28 @@ pub(crate) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// It begins now.
+    /// Starts now.
     pub(crate) fn start(clock: Arc<dyn Clock>, most: Duration) -> Self {
         Self { began: clock.elapsed(), clock, most }
     }
 
-    /// Whether time is up.
+    /// Returns true when the time is over.
     pub(crate) fn is_over(&self) -> bool {
         self.clock.elapsed().saturating_sub(self.began) >= self.most
     }
 }
 
-/// Whoever waits for an answer; when dropped, nobody does any more.
+/// Client with a pending request. Dropping it sets the flag from [`Asker::gone`].
 #[derive(Debug, Default)]
 pub(crate) struct Asker(Arc<AtomicBool>);
 
 impl Asker {
-    /// The flag that says that nobody waits.
+    /// Returns a flag that is set when the client disconnects.
     pub(crate) fn gone(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 
-    /// Ends a computation when nobody waits for it, or when time is up.
+    /// Returns a cancellation check for this client and the given time limit.
     pub(crate) fn patience(&self, limit: TimeLimit) -> Patience {
         Patience { gone: self.gone(), limit }
     }
@@ -50,7 +50,7 @@ impl Drop for Asker {
     }
 }
 
-/// Ends a computation when nobody waits for it, or when time is up.
+/// Cancellation check: true when the client disconnects or the time limit is reached.
 #[derive(Debug)]
 pub(crate) struct Patience {
     gone: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Readings that are at hand, by run, and whoever waits for news of them.
+//! Cache of parser states per run, with update notifications.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,32 +9,33 @@ use tokio::time::Instant;
 
 use super::reading::Reading;
 
-/// What is at hand of one run.
+/// Parser state and notifications of one run.
 #[derive(Debug)]
 pub(super) struct Feed {
-    /// Held by whoever writes; empty where the log has to be read anew.
+    /// Locked by the writer. `None` if the stored log must be parsed.
     reading: tokio::sync::Mutex<Option<Reading>>,
     news: watch::Sender<u64>,
 }
 
 impl Feed {
-    /// The reading, for whoever writes; others wait.
+    /// Locks the parser state for a writer.
     pub(super) async fn reading(&self) -> MutexGuard<'_, Option<Reading>> {
         self.reading.lock().await
     }
 
-    /// Changes whenever there is news.
+    /// Returns a receiver that changes with each update.
     pub(super) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
 
-    /// Tells that there is news.
+    /// Notifies subscribers of an update.
     pub(super) fn tell(&self) {
         self.news.send_modify(|count| *count = count.wrapping_add(1));
     }
 }
 
-/// The feeds that are at hand. Those that nobody holds go after a while, or when there are too many.
+/// Cache of feeds. Unused feeds are evicted when they are idle for too long or the limit is
+/// reached.
 #[derive(Debug)]
 pub(super) struct Feeds {
     table: Mutex<HashMap<String, (Arc<Feed>, Instant)>>,
@@ -47,7 +48,7 @@ impl Feeds {
         Self { table: Mutex::default(), most: most.max(1), idle }
     }
 
-    /// The feed of a run.
+    /// Returns the feed of a run and creates it if necessary.
     pub(super) fn get(&self, run: &str) -> Arc<Feed> {
         let now = Instant::now();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +56,8 @@ impl Feeds {
             *used = now;
             return Arc::clone(feed);
         }
-        // Only the table holds what nobody uses, and only under this lock is it handed out again.
+        // A count of 1 means that only the table has a reference. New references are created only
+        // under this lock.
         let unused = |feed: &Arc<Feed>| Arc::strong_count(feed) == 1;
         table.retain(|_, (feed, used)| !unused(feed) || now.duration_since(*used) < self.idle);
         if table.len() >= self.most {

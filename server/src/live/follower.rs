@@ -1,8 +1,8 @@
-//! What happens in a run, for someone who watches.
+//! Event source for subscribers of a run.
 //!
-//! A follower remembers one row and asks the database for what is behind it whenever there is news. Someone who reads
-//! slowly therefore costs no memory: what piled up is read when he is ready, and where it is more than a page of rows he
-//! is told which to ask for.
+//! A follower stores only a row number and loads newer rows from the database on each notification.
+//! A slow client therefore uses no memory. If it lags by more than a page of rows, it receives a
+//! gap event with the range to request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use super::feeds::Feed;
 use crate::clock::Clock;
 use crate::store::{Reader, StoreError};
 
-/// Rows read at once.
+/// Number of rows per database read.
 const ROWS_AT_ONCE: u32 = 500;
-/// Most rows that the end of a log makes early: the open point, and one of a last line without an end. Those of a run that went on
-/// after its end were made anew.
+/// Maximum number of early rows, which exist only because the run ended: the open point, and
+/// possibly a final line that lacks a newline. They are rebuilt if the run continues.
 const MOST_EARLY_ROWS: u64 = 2;
-/// How often the clock is looked at while nothing comes.
+/// Interval between time checks while idle.
 const TICK: Duration = Duration::from_secs(1);
 
-/// An event.
+/// Event for a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Row to go on from, where the event completes one.
+    /// Row from which to continue, if the event completes a row.
     pub row: Option<u64>,
-    /// Its name: point, gap or state.
+    /// Event name: `point`, `gap` or `state`.
     pub name: &'static str,
-    /// Its data, JSON.
+    /// JSON data.
     pub data: String,
 }
 
-/// What happens in a run, for someone who watches.
+/// Stream of events in a run.
 #[derive(Debug)]
 pub struct Follower {
     reader: Reader,
     clock: Arc<dyn Clock>,
     run: String,
-    /// Keeps the feed at hand.
+    /// Keeps the feed in the cache.
     _feed: Arc<Feed>,
     news: watch::Receiver<u64>,
     row: u64,
@@ -80,7 +80,7 @@ impl Follower {
         }
     }
 
-    /// The next event; `None` where the run is gone. Dropped while it waits, it loses nothing.
+    /// Returns the following event, or `None` if the run was deleted. This method is cancel-safe.
     pub async fn next(&mut self) -> Option<Told> {
         loop {
             if let Some(told) = self.waiting.pop_front() {
@@ -110,14 +110,14 @@ impl Follower {
         }
     }
 
-    /// Reads what came.
+    /// Loads new rows and state, and queues the events.
     async fn look(&mut self) -> Result<(), StoreError> {
         let pulse = self.reader.run_pulse(&self.run, self.clock.now()).await?;
         let is_retaken = if let Some(retakes) = self.retakes {
             retakes != pulse.retakes
         } else {
-            // Someone who comes back may have a row as it was before. Whoever has rows behind those had a stream when, or since, they
-            // were made anew.
+            // A client that reconnects may have an outdated version of a rebuilt row. A client with
+            // later rows was connected during or after the rebuild.
             let anew = pulse.retaken_row..pulse.retaken_row.saturating_add(MOST_EARLY_ROWS);
             pulse.retakes > 0 && anew.contains(&self.row)
         };

@@ -1,4 +1,4 @@
-//! Whole log files: every format that is recognised by its content.
+//! Import of complete log files. The format is detected from the content.
 
 use api::run::{LogReport, RunPoint};
 use axum::body::Bytes;
@@ -9,27 +9,27 @@ use super::observed::{self, Observed};
 use super::recent::Recent;
 use crate::store::{LogAddition, LogPlace, Opened, RequestKey, RunRow, StoreError};
 
-/// Bytes and points that are stored in one transaction, so that others write in between.
+/// Batch sizes per transaction in bytes and points. Other writers run between transactions.
 const BYTES_AT_ONCE: usize = 4 << 20;
 const POINTS_AT_ONCE: usize = 5000;
-/// Stored pieces are as long as those of uploads.
+/// Stored chunk size, as for uploads.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Why a file does not become a run.
+/// Error when a log file cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It is no log.
+    /// The file is not a log.
     #[error("{0}")]
     Log(#[from] LogError),
-    /// The database did not do it.
+    /// The database returned an error.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// The parser stopped.
+    /// The parser panicked.
     #[error("the reading of a log stopped unexpectedly: {0}")]
     Panicked(#[from] tokio::task::JoinError),
 }
 
-/// What was read of a file.
+/// Parsed file.
 struct Read {
     points: Vec<RunPoint>,
     report: LogReport,
@@ -37,11 +37,12 @@ struct Read {
 }
 
 impl Live {
-    /// Makes a run of a whole file, ended and with its bytes. Until all of it is stored the run counts as deleted and cannot be brought
-    /// back; what fails half-way is forgotten soon, what a crash leaves by the next server. Only then it has the key, so that asking
-    /// again is not held up by it.
+    /// Imports a complete file as an ended run, including its bytes. The run is marked as deleted
+    /// and cannot be restored until all data is stored. A failed import is purged soon; an import
+    /// interrupted by a crash is purged after the restart. The run receives its request key last,
+    /// so an interrupted import does not block a repeated request.
     ///
-    /// `table` holds patterns of the user's own for the lines of the file.
+    /// `table` contains user-defined patterns for log lines.
     pub async fn import(
         &self,
         run: &RunRow,
@@ -53,7 +54,7 @@ impl Live {
         if imported.is_err()
             && let Err(error) = self.store.writer().give_up_import(&run.id).await
         {
-            // It stays hidden until the next server gives it up.
+            // The run remains hidden until it is purged after a restart.
             tracing::warn!(run = run.id, "an import that failed was not given up: {error}");
         }
         imported

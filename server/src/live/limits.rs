@@ -1,52 +1,54 @@
-//! How much is taken of logs, and for how long.
+//! Limits for live logs.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How much is taken of logs, and for how long. What goes beyond is refused or waits, and costs no memory.
+/// Limits for live logs. Data beyond a limit is rejected or delayed and uses no memory.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveLimits {
-    /// Largest request that says its size beforehand; one that streams may go on to the limit of the run.
+    /// Maximum size in bytes of a request with a known length. Streaming requests are limited by
+    /// `run_bytes` only.
     pub request_bytes: u64,
-    /// Largest log of a run.
+    /// Maximum log size per run in bytes.
     pub run_bytes: u64,
-    /// Most files of a log.
+    /// Maximum number of files per log.
     pub files: usize,
-    /// Longest line; longer ones are counted and left out.
+    /// Maximum line length in bytes. Longer lines are counted and skipped.
     pub line_bytes: usize,
-    /// Most points of a run; bytes behind them are stored and not read.
+    /// Maximum number of points per run. Bytes beyond this are stored but not parsed.
     pub points: u64,
-    /// Largest whole file that is imported.
+    /// Maximum size in bytes of an imported file.
     pub import_bytes: usize,
-    /// Bytes of an upload after which they are stored.
+    /// Upload data is stored when this number of bytes has arrived.
     pub piece_bytes: usize,
-    /// Time after which bytes of an upload are stored, however few they are.
+    /// Upload data is stored at this interval, regardless of size.
     pub piece_wait: Duration,
-    /// Time without a byte after which an upload ends.
+    /// Idle timeout for an upload.
     pub idle: Duration,
-    /// Uploads at once.
+    /// Maximum number of concurrent uploads.
     pub uploads: usize,
-    /// Uploads of the log of one run at once; a further one replaces the oldest.
+    /// Maximum number of concurrent uploads per run. A further upload replaces the oldest.
     pub uploads_per_run: usize,
-    /// Streams of events at once: of runs, jobs and sweeps.
+    /// Maximum number of concurrent event streams for runs, jobs and sweeps.
     pub streams: usize,
-    /// Streams of events of one client at once.
+    /// Maximum number of concurrent event streams per client.
     pub streams_per_client: usize,
-    /// Rows that a stream sends where it lags; those before them are left to pages.
+    /// Maximum number of rows that a lagging stream sends. Clients request earlier rows as pages.
     pub stream_rows: u64,
-    /// How often a silent stream says that it lives, for proxies that cut silent ones.
+    /// Interval between heartbeats in a silent stream, because some proxies close silent
+    /// connections.
     pub heartbeat: Duration,
-    /// Parsers that are kept at hand; others are made again from the stored bytes.
+    /// Maximum number of cached parser states. Other states are rebuilt from the stored bytes.
     pub readings: usize,
-    /// Time after which an unused one goes.
+    /// Idle timeout for a parser state.
     pub reading_idle: Duration,
-    /// Days that what was deleted can be brought back.
+    /// Retention of deleted data in days.
     pub retention_days: u32,
 }
 
 impl LiveLimits {
-    /// What was deleted before this moment cannot be brought back any more.
+    /// Returns the time before which deleted data can no longer be restored.
     pub fn deleted_before(&self, now: Timestamp) -> Timestamp {
         let kept = SignedDuration::from_hours(24 * i64::from(self.retention_days));
         now.checked_sub(kept).unwrap_or(Timestamp::MIN)
@@ -66,7 +68,7 @@ impl Default for LiveLimits {
             piece_wait: Duration::from_millis(250),
             idle: Duration::from_mins(1),
             uploads: 256,
-            // One on the connection that broke, and one on the next.
+            // One upload on the broken connection and one on the new connection.
             uploads_per_run: 2,
             streams: 512,
             streams_per_client: 64,

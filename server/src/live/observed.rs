@@ -1,22 +1,23 @@
-//! Points of a log as they travel.
+//! Conversion of log points to API points.
 //!
-//! A log says more than a page shows, and says it in the words of its trainer. Here is what becomes of it:
+//! A log contains more data than a web page needs, with names specific to the training framework.
+//! The conversion is:
 //!
-//! | of a [`RunPoint`] | is |
+//! | field of [`RunPoint`] | value |
 //! |---|---|
-//! | `tokens_per_s` | the log's rate of the whole job; else (consumed tokens - those of the point before) / (steps between x `step_s`), where the log counts tokens |
-//! | `tokens_per_s_per_device` | the log's rate of one device |
-//! | `samples_per_s` | the log's; else consumed samples in the same way; else `global_batch` / `step_s` |
-//! | `memory_gib` | the most that any rank had allocated; of logs that only say it, what is allocated now |
-//! | `reserved_gib` | the most that any rank's allocator reserved |
-//! | `phases` | each timer by its name: the most over the ranks, else of the rank that prints |
+//! | `tokens_per_s` | the job rate in the log; otherwise (consumed tokens - consumed tokens of the previous point) / (number of steps x `step_s`), if the log counts tokens |
+//! | `tokens_per_s_per_device` | the rate per device in the log |
+//! | `samples_per_s` | the rate in the log; otherwise from consumed samples in the same way; otherwise `global_batch` / `step_s` |
+//! | `memory_gib` | maximum allocated memory over all ranks; currently allocated memory if the log contains no maximum |
+//! | `reserved_gib` | maximum memory over all ranks that the allocator reserved |
+//! | `phases` | time per timer name: maximum over all ranks, otherwise the time on the printing rank |
 //!
-//! Nothing is derived over a restart, and nothing from figures that do not grow.
+//! No value is derived across a restart, or from counters that do not increase.
 
 use api::run::{LogReport, PhaseTime, RunPoint, StepTimeOrigin};
 use ingest::log::{Memory, Point, Report, Source, Timer};
 
-/// What the point before says to the next one.
+/// State from the previous point.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Observed {
     last: Option<Last>,
@@ -32,7 +33,7 @@ struct Last {
 }
 
 impl Observed {
-    /// A point as it travels.
+    /// Converts a log point to an API point.
     pub(super) fn point(&self, row: u64, point: &Point) -> RunPoint {
         let per_s = |now: Option<u64>, before: fn(&Last) -> Option<u64>| {
             let (last, steps) = self.steps_before(point)?;
@@ -71,15 +72,15 @@ impl Observed {
         }
     }
 
-    /// Seconds that passed since the point before, by the steps between where the log says how long they take, else by
-    /// its times of day.
+    /// Returns the seconds since the previous point: number of steps times step time if the log
+    /// contains it, otherwise the difference of the timestamps.
     pub(super) fn interval_s(&self, point: &Point) -> Option<f64> {
         let (last, steps) = self.steps_before(point)?;
         let by_clock = || Some((point.time_us?.checked_sub(last.time_us?)?) as f64 / 1e6);
         point.step_time_s.map(|step| step * steps as f64).or_else(by_clock).filter(|&interval| interval > 0.0)
     }
 
-    /// The next point follows this one.
+    /// Makes `point` the previous point.
     pub(super) fn advance(&mut self, point: &Point) {
         self.last = Some(Last {
             segment: point.segment,
@@ -90,7 +91,7 @@ impl Observed {
         });
     }
 
-    /// The point before, in the same part of the run, and how many steps ago it was.
+    /// Returns the previous point in the same segment, and the number of steps since then.
     fn steps_before(&self, point: &Point) -> Option<(&Last, u64)> {
         let last = self.last.as_ref().filter(|last| last.segment == point.segment)?;
         let steps = point.step.checked_sub(last.step).filter(|&steps| steps > 0)?;
@@ -98,7 +99,7 @@ impl Observed {
     }
 }
 
-/// How a step time was obtained; `None` where the log prints it.
+/// Converts the origin of a step time. `None` if the log prints the step time itself.
 fn origin(origin: ingest::log::StepTimeOrigin) -> Option<StepTimeOrigin> {
     use ingest::log::StepTimeOrigin as Of;
     Some(match origin {
@@ -123,7 +124,7 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
         let of_ranks = timer.max_s.or(ranks);
         let Some(time_s) = of_ranks.or(timer.time_s) else { continue };
         let one_rank = of_ranks.is_none();
-        // A log has a few dozen timers at most, so that a list is as quick as a map.
+        // A log has at most a few dozen timers, so a linear search is fast enough.
         match phases.iter_mut().find(|phase| phase.name == timer.name) {
             Some(phase) => {
                 phase.time_s = phase.time_s.max(time_s);
@@ -135,11 +136,11 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
     phases
 }
 
-/// What was read of a log and what was not, as it travels.
+/// Converts the parser report to the API type.
 pub(super) fn report(report: &Report) -> LogReport {
     let mut formats: Vec<String> = Vec::new();
     for source in &report.sources {
-        // Entries of tables have names of their own.
+        // Entries from tables have individual names.
         if source.source == Source::Table {
             formats.extend(report.tables.iter().cloned());
             continue;
@@ -181,7 +182,7 @@ mod tests {
             global_batch: Some(100),
             ..Point::default()
         };
-        // Of the first point the batch alone says something: 100 / 2 s.
+        // Only the batch size is available at the first point: 100 / 2 s.
         let told = observed.point(1, &first);
         assert_eq!((told.tokens_per_s, told.samples_per_s), (None, Some(50.0)));
         observed.advance(&first);
@@ -194,7 +195,7 @@ mod tests {
         let told = observed.point(2, &second);
         assert_eq!((told.tokens_per_s, told.samples_per_s), (Some(2_097_152.0), Some(1024.0)));
         assert_eq!(observed.interval_s(&second), Some(4.0));
-        // What the log says itself goes before; after a restart nothing is derived.
+        // Values in the log have priority. No value is derived across a restart.
         assert_eq!(observed.point(2, &Point { tokens_per_s: Some(7.0), ..second.clone() }).tokens_per_s, Some(7.0));
         assert_eq!(observed.point(2, &Point { segment: 1, ..second.clone() }).tokens_per_s, None);
         assert_eq!(observed.interval_s(&Point { segment: 1, ..second }), None);

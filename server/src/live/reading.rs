@@ -1,4 +1,4 @@
-//! What was read of one log, up to the last byte that is stored.
+//! Parser state at the end of a stored log.
 
 use api::run::{LogReport, RunOrigin, RunPoint};
 use ingest::log::{Limits, LogParser, Point};
@@ -8,23 +8,24 @@ use super::observed::{self, Observed};
 use super::recent::Recent;
 use crate::store::LogState;
 
-/// A run whose steps come faster than they are sent is not stalled between two sendings.
+/// Minimum timeout. Prevents a stall between two uploads if steps are faster than the upload
+/// interval.
 const SHORTEST_PATIENCE_S: f64 = 30.0;
-/// Before the second point nothing is known of how often they come.
+/// Timeout before the second point, while the step interval is unknown.
 const FIRST_PATIENCE_S: f64 = 300.0;
-/// Longest patience: a month.
+/// Maximum timeout: 30 days.
 const LONGEST_PATIENCE_S: f64 = 2_592_000.0;
-/// Median intervals after which a step is missed.
+/// A run is stalled when no step arrives for this number of median intervals.
 const MISSED: f64 = 5.0;
 
-/// What was read of one log, up to the last byte that is stored.
+/// Parser state at the end of a stored log.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    /// Bytes of each file.
+    /// Bytes per file.
     pub(super) files: Vec<u64>,
-    /// Last row that no later byte can change.
+    /// Row number of the latest point that later bytes cannot change.
     pub(super) points: u64,
-    /// When the run ended, in ms since 1970.
+    /// End of the run, in ms since 1970.
     pub(super) ended_at_ms: Option<i64>,
     parser: LogParser,
     observed: Observed,
@@ -36,28 +37,27 @@ pub(super) struct Reading {
     most_points: u64,
 }
 
-/// What bytes gave.
+/// Result of parsing new bytes.
 #[derive(Debug)]
 pub(super) struct News {
-    /// Points that became complete, with their rows.
+    /// Newly completed points with row numbers.
     pub(super) points: Vec<RunPoint>,
-    /// How many of them are there only because the run ended.
+    /// Number of points that exist only because the run ended.
     pub(super) early_points: u64,
-    /// The point that lines may still add to.
+    /// Incomplete point, which later lines may extend.
     pub(super) open: Option<RunPoint>,
-    /// What was read so far and what was not.
+    /// Report on parsed and skipped lines.
     pub(super) report: LogReport,
-    /// Median time of the last steps, in s.
+    /// Median of recent step times, in s.
     pub(super) median_step_s: Option<f64>,
-    /// The last step.
     pub(super) last_step: Option<u64>,
 }
 
-/// Part of the run and step.
+/// Segment and step.
 type Last = (u32, u64);
 
 impl Reading {
-    /// Nothing is read yet of a log that stands so.
+    /// Creates the initial state, with no bytes parsed.
     pub(super) fn new(state: &LogState, limits: &LiveLimits) -> Self {
         let whole = state.origin == RunOrigin::Imported;
         Self {
@@ -78,19 +78,20 @@ impl Reading {
         }
     }
 
-    /// Whether the log came whole, and was not read here.
+    /// Returns true if the log was imported from a complete file and is not parsed here.
     pub(super) fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Reads bytes that follow those of a file, or open the next one. Says too whether a step came.
+    /// Parses bytes that continue a file or start a new file. Also returns true if a new step was
+    /// found.
     pub(super) fn read(&mut self, file: u32, bytes: &[u8]) -> (News, bool) {
         let before = self.latest();
         let mut read = Vec::new();
         if file as usize >= self.files.len() {
             self.files.push(0);
             if file > 0 {
-                // What was left of the file before is a line.
+                // An incomplete final line in the previous file is treated as complete.
                 read = self.parser.push(b"\n");
             }
         }
@@ -107,7 +108,8 @@ impl Reading {
         (News { points, early_points: 0, open, report, median_step_s, last_step }, stepped)
     }
 
-    /// What the end of the log would complete. The reading stays where it is, since bytes may come after all.
+    /// Returns the result if the log ended here. The state does not change, because more bytes may
+    /// follow.
     pub(super) fn ending(&self) -> News {
         let (last, report) = self.parser.clone().finish();
         let mut observed = self.observed;
@@ -127,23 +129,22 @@ impl Reading {
         News { points, early_points, open: None, report, median_step_s, last_step }
     }
 
-    /// The last step that was named.
     fn last_step(&self) -> Option<u64> {
         self.latest().map(|(_, step)| step)
     }
 
-    /// Steps of the whole training.
+    /// Total number of steps in the training job.
     pub(super) fn total_steps(&self) -> Option<u64> {
         self.parser.open().and_then(|point| point.total_steps).or(self.total_steps)
     }
 
-    /// How long after a step the next one is missed: five median intervals.
+    /// Stall timeout in ms: five median step intervals, clamped to the minimum and maximum.
     pub(super) fn patience_ms(&self) -> i64 {
         let patience = self.intervals_s.median().map_or(FIRST_PATIENCE_S, |interval| interval * MISSED);
         (patience.clamp(SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S) * 1e3).round() as i64
     }
 
-    /// Gives a complete point its row.
+    /// Assigns a row to a completed point. Returns `None` beyond the point limit.
     fn take(&mut self, point: &Point) -> Option<RunPoint> {
         if self.points >= self.most_points {
             return None;
@@ -211,10 +212,10 @@ mod tests {
             news.points.iter().map(|point| (point.row, point.segment, point.step)).collect();
         assert_eq!(rows, [(1, 0, 1), (2, 0, 2)]);
         assert_eq!((news.points[0].phases[0].time_s, news.points[0].open), (0.25, false));
-        // The step went back.
+        // The step number decreased, so a new segment starts.
         assert_eq!(news.open.map(|open| (open.row, open.segment, open.step)), Some((3, 1, 1)));
         assert_eq!((reading.last_step(), reading.total_steps(), news.median_step_s), (Some(1), Some(10), Some(2.0)));
-        // Five intervals of 2 s are less than the shortest patience.
+        // Five intervals of 2 s are less than the minimum timeout.
         assert_eq!(reading.patience_ms(), 30_000);
         let end = reading.ending();
         assert_eq!((end.points.len(), end.early_points, end.points[0].row, end.report.lines), (1, 1, 3, 4));
@@ -240,7 +241,8 @@ mod tests {
         assert_eq!(reading.files, [first.len() as u64, rest.len() as u64]);
     }
 
-    /// Cutting a log in two, at every so many bytes, gives the points of the whole.
+    /// Checks that a log split in two, at multiples of `every` bytes, produces the same points as
+    /// the complete log.
     fn cut(log: &[u8], every: usize) {
         let limits = LiveLimits::default();
         let points = |pieces: &[&[u8]]| {
@@ -266,8 +268,8 @@ mod tests {
         cut(include_bytes!("../../../tests/tests/api/runs/train.log"), 1);
     }
 
-    /// Published logs in the folder that PLANSCOPE_DATA names, from the first step on: at every byte of 2 kB, at every 61st of
-    /// 20 kB.
+    /// Published logs from the folder in `PLANSCOPE_DATA`, from the first step: split at each byte
+    /// in the first 2 kB and at each 61st byte in the first 20 kB.
     #[test]
     fn published_logs_may_be_cut_anywhere() {
         let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
@@ -279,7 +281,7 @@ mod tests {
             let first = log.windows(11).position(|word| word == b" iteration ").unwrap();
             let part = |bytes: usize| &log[first..log.len().min(first + bytes)];
             cut(part(2000), 1);
-            // Reading all of it at every byte takes minutes without optimisation.
+            // A split at each byte takes minutes in debug builds.
             cut(part(20_000), 61);
         }
     }

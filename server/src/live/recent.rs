@@ -1,11 +1,11 @@
-//! The median of the last values.
+//! Running median of recent values.
 
 use std::collections::VecDeque;
 
-/// How many values count.
+/// Window size.
 const KEPT: usize = 1001;
 
-/// The last values, at most 1001, in the order they came and in order.
+/// The most recent 1001 values, in arrival order and sorted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recent {
     came: VecDeque<f64>,
@@ -13,7 +13,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Takes a value; the oldest goes where there are too many.
+    /// Adds a value and evicts the oldest if the window is full.
     pub(super) fn push(&mut self, value: f64) {
         if self.came.len() == KEPT
             && let Some(oldest) = self.came.pop_front()
@@ -26,7 +26,7 @@ impl Recent {
         self.sorted.insert(at, value);
     }
 
-    /// The value in the middle, the mean of both where there are two.
+    /// Returns the median: the middle value, or the mean of the two middle values.
     pub(super) fn median(&self) -> Option<f64> {
         let middle = self.sorted.len() / 2;
         let upper = *self.sorted.get(middle)?;
@@ -46,7 +46,7 @@ mod tests {
             recent.push(value);
             assert_eq!(recent.median(), Some(median), "{value}");
         }
-        // 1001 sevens push everything else out, whatever was in the middle before.
+        // 1001 equal values replace the full window.
         for _ in 0..KEPT {
             recent.push(7.0);
         }

@@ -1,4 +1,4 @@
-//! Uploads of logs and streams of events that are open at once: in all, and of one run or of one client.
+//! Slots for concurrent log uploads and event streams: per server, per run and per client.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::client::Client;
 
-/// Uploads that are open.
+/// Slots for uploads.
 #[derive(Debug)]
 pub(super) struct Uploads {
     table: Arc<Mutex<UploadTable>>,
@@ -19,7 +19,7 @@ pub(super) struct Uploads {
 struct UploadTable {
     open: usize,
     next: u64,
-    /// Numbers of the uploads of each run, the oldest first, and what tells them that they are replaced.
+    /// Upload numbers per run, oldest first, with a channel that signals replacement.
     runs: HashMap<String, VecDeque<(u64, oneshot::Sender<()>)>>,
 }
 
@@ -28,12 +28,13 @@ impl Uploads {
         Self { table: Arc::default(), limit, per_run: per_run.max(1) }
     }
 
-    /// A place for an upload of a run. It replaces the oldest of a run that has as many as it may: a connection that broke may be
-    /// noticed late, and the trainer that comes back must not wait for it. `None` where all places of the server are taken.
+    /// Reserves an upload slot. If the run has reached its limit, the oldest upload is replaced: a
+    /// broken connection may be detected late, and a trainer that reconnects must not wait for it.
+    /// Returns `None` if all server slots are in use.
     pub(super) fn seat(&self, run: &str) -> Option<UploadSeat> {
         let mut table = lock(&self.table);
         let own = table.runs.get_mut(run).filter(|own| own.len() >= self.per_run);
-        // Its sender is dropped, which tells it.
+        // Dropping the sender signals replacement.
         let is_replacing = own.is_some_and(|own| own.pop_front().is_some());
         if !is_replacing {
             if table.open >= self.limit {
@@ -48,13 +49,13 @@ impl Uploads {
         Some(UploadSeat { table: Arc::clone(&self.table), run: run.to_owned(), number, replaced })
     }
 
-    /// How many are open.
+    /// Number of open uploads.
     pub(super) fn open(&self) -> usize {
         lock(&self.table).open
     }
 }
 
-/// A place for an upload, until it is dropped or replaced.
+/// Upload slot, released when it is dropped or replaced.
 #[derive(Debug)]
 pub struct UploadSeat {
     table: Arc<Mutex<UploadTable>>,
@@ -64,9 +65,9 @@ pub struct UploadSeat {
 }
 
 impl UploadSeat {
-    /// Resolves when a newer upload of the run has the place. It must not be called again then.
+    /// Resolves when a newer upload has replaced this one. Must not be called again.
     pub async fn replaced(&mut self) {
-        // Nothing is ever sent: the sender is dropped.
+        // The sender sends no value; it is only dropped.
         let _ = (&mut self.replaced).await;
     }
 }
@@ -81,12 +82,12 @@ impl Drop for UploadSeat {
         if is_last {
             table.runs.remove(&self.run);
         }
-        // A replaced one has left its place to another.
+        // A replaced upload has passed the slot to the newer upload.
         table.open -= left;
     }
 }
 
-/// Streams of events that are open.
+/// Slots for event streams.
 #[derive(Debug)]
 pub(super) struct Streams {
     table: Arc<Mutex<StreamTable>>,
@@ -100,12 +101,12 @@ struct StreamTable {
     clients: HashMap<Client, usize>,
 }
 
-/// Why a further stream is not opened.
+/// Reason why an event stream was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoStream {
-    /// As many are open as the server has.
+    /// The server has reached its stream limit.
     Server(usize),
-    /// As many are open as one client has.
+    /// The client limit is reached.
     Client(usize),
 }
 
@@ -114,7 +115,7 @@ impl Streams {
         Self { table: Arc::default(), limit, per_client: per_client.max(1) }
     }
 
-    /// A place for a stream of a client.
+    /// Reserves a stream slot.
     pub(super) fn seat(&self, client: &Client) -> Result<StreamSeat, NoStream> {
         let mut table = lock(&self.table);
         if table.clients.get(client).is_some_and(|open| *open >= self.per_client) {
@@ -128,13 +129,13 @@ impl Streams {
         Ok(StreamSeat { table: Arc::clone(&self.table), client: client.clone() })
     }
 
-    /// How many are open.
+    /// Number of open streams.
     pub(super) fn open(&self) -> usize {
         lock(&self.table).open
     }
 }
 
-/// A place for a stream, until it is dropped.
+/// Stream slot, released on drop.
 #[derive(Debug)]
 pub struct StreamSeat {
     table: Arc<Mutex<StreamTable>>,
@@ -155,7 +156,8 @@ impl Drop for StreamSeat {
     }
 }
 
-/// The tables are whole after a panic elsewhere: nothing in here panics between two changes.
+/// A panic cannot leave the tables inconsistent, because no code here panics between two related
+/// updates.
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -173,7 +175,7 @@ mod tests {
         let other = uploads.seat("b").unwrap();
         assert_eq!(uploads.open(), 3);
         assert!(uploads.seat("c").is_none(), "all places are taken");
-        // A run that has all that it may gets on with its own, although the server is full.
+        // A run at its limit can replace its own upload even if the server is full.
         let mut third = uploads.seat("a").unwrap();
         assert!(first.replaced().now_or_never().is_some());
         assert!(second.replaced().now_or_never().is_none() && third.replaced().now_or_never().is_none());

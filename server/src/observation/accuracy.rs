@@ -1,11 +1,11 @@
-//! How far the simulator is from published steps like those of a cluster.
+//! Prediction error of the simulator on published step times for similar clusters.
 
 use std::sync::LazyLock;
 
 use api::accuracy::{Accuracy, AccuracySet};
 use planner::cluster::Cluster;
 
-/// Sets of step times, the devices they are of, and the largest number of these.
+/// Sets of step times, with their devices and maximum device count.
 const SETS: [(&str, &[&str], u32); 5] = [
     ("vtrain_single", &["A100", "A800"], 8),
     ("korthikanti22_table5", &["A100", "A800"], u32::MAX),
@@ -20,8 +20,9 @@ pub(crate) const ACCURACY_JSON: &str = include_str!("../../../docs/accuracy.json
 static ACCURACY: LazyLock<Accuracy> =
     LazyLock::new(|| serde_json::from_str(ACCURACY_JSON).expect("tested where it is embedded"));
 
-/// The simulator's error for steps on a cluster, as a share of what is measured: nine of ten steps of the widest published set of the
-/// same devices lay within it; of devices without a set, of the widest of all. With the set, in words.
+/// Returns the simulator's relative error for steps on a cluster, and a description. The error is
+/// the 90th percentile in the set with the highest value among those for the same devices. If there
+/// is none, all sets are used.
 pub(super) fn error_of(cluster: &Cluster) -> (f64, String) {
     let sets = |wanted: &dyn Fn(&[&str], u32) -> bool| -> Vec<&'static AccuracySet> {
         let ids = SETS.iter().filter(|(_, devices, most)| wanted(devices, *most)).map(|(id, ..)| *id);

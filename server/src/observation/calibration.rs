@@ -1,4 +1,4 @@
-//! The profile of a run: factors on the layers that bring its plan to what was measured.
+//! Calibrates a profile from a run: layer factors that fit the plan to the measurements.
 
 use api::profile::{FittedPart, FittedPoint, PhaseFactor, ProfileEffect, ProfileSource};
 use planner::engine::Observer;
@@ -12,13 +12,14 @@ use super::{Held, ObservationError};
 use crate::store::profile_address;
 use crate::store::{NewProfile, ProfileContent};
 
-/// Points of the plot of steps.
+/// Maximum number of points in the step plot.
 const MOST_POINTS: usize = 2000;
-/// What is left of a step that is worth a word, as a share of it.
+/// Relative step time residual above which the report mentions it.
 const WORTH_A_WORD: f64 = 0.01;
 
-/// The factors of a run as a profile, of one part of it where `segment` says which. With timers of both passes each pass has its
-/// factor, otherwise one factor meets the step. Plans the scenario some times.
+/// Computes the factors for a run, or for the part in `segment`, as a profile. With timers for both
+/// passes, each pass has a separate factor. Otherwise a single factor fits the step time. Replans
+/// the scenario several times.
 pub(crate) fn calibrated(
     held: &Held,
     segment: Option<u32>,

@@ -1,4 +1,4 @@
-//! Comparison of a run with its plan: every quantity with its band, outliers, parts and phases.
+//! Compares a run with its plan: quantities with confidence bands, outliers, parts and phases.
 
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
@@ -83,7 +83,7 @@ fn layout_note(job: &JobComparison) -> Option<String> {
     Some(format!("The plan has another layout than the run, so no differences are given. {}", check.consequence))
 }
 
-/// The formula behind the TFLOP/s of a log, in words.
+/// Describes the formula for the TFLOP/s in a log.
 fn formula_note(job: &JobComparison) -> String {
     match job.formulas.as_slice() {
         [] => "No known formula gives the TFLOP/s of the log for this model: its trainer counts other operations."
@@ -103,7 +103,7 @@ fn formula_note(job: &JobComparison) -> String {
     }
 }
 
-/// The points that count: timed, no outliers, and of the part that is asked for.
+/// Returns the points used for comparison: timed, not outliers, and in the selected part.
 pub(super) fn kept<'a>(points: &'a [RunPoint], sifted: &Sifted, segment: Option<u32>) -> Vec<&'a RunPoint> {
     let own = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
     sifted.kept.iter().map(|&index| &points[index]).filter(own).collect()
@@ -143,8 +143,8 @@ fn segments(sifted: &Sifted) -> Vec<SegmentSummary> {
     sifted.segments.iter().map(summary).collect()
 }
 
-/// Every quantity of a plan with its band, and the median of points. `flops` is the ratio of the operations that the log counts to
-/// the plan's own.
+/// Predicts each quantity with its band, and adds the median of the points. `flops` is the ratio
+/// between the log's operation count and the plan's.
 fn predictions(
     scenario: &Scenario,
     planned: &Planned,
@@ -214,12 +214,12 @@ fn prediction(quantity: Quantity, band: Band, reason: String, values: &[f64]) ->
     }
 }
 
-/// What the plan says of phases, as the timers of the log count.
+/// Predicts phase times under the timer convention of the log.
 pub(super) fn predicted(held: &Held, planned: &Planned) -> PredictedPhases {
     predicted_phases(planned, held.whose(), held.timeline.as_ref())
 }
 
-/// Median of every phase over points, with the timers that were added up.
+/// Median time per phase, with the names of the summed timers.
 pub(super) fn measured_phases(kept: &[&RunPoint]) -> Vec<PhaseTimes> {
     let mut all: Vec<(PhaseTimes, Vec<f64>)> = Vec::new();
     for point in kept {
@@ -241,7 +241,7 @@ pub(super) fn measured_phases(kept: &[&RunPoint]) -> Vec<PhaseTimes> {
     all.into_iter().map(|(times, each)| PhaseTimes { seconds: median(&each).unwrap_or(0.0), ..times }).collect()
 }
 
-/// Residuals by phase, and what to know of them.
+/// Residuals per phase, and notes for the user.
 fn residuals_of(held: &Held, kept: &[&RunPoint], planned: &Planned) -> (Vec<PhaseResidual>, Vec<String>) {
     let measured = measured_phases(kept);
     if measured.is_empty() {

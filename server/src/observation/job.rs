@@ -1,4 +1,4 @@
-//! Comparison of the job that a log was written by with the job of a plan.
+//! Compares the job of a log with the job of a plan.
 
 use api::run::RunPoint;
 use ingest::log::JobSetup;
@@ -7,7 +7,7 @@ use planner::run_comparison::{JobComparison, LoggedJob, PlannedJob, compare_jobs
 use super::Held;
 use super::comparison::{kept, sifted};
 
-/// Comparison of the job of a run with that of its plan; over one part of the run where `segment` is given.
+/// Compares the job of a run, or of the part in `segment`, with the job of its plan.
 pub(crate) fn compared_jobs(held: &Held, segment: Option<u32>) -> JobComparison {
     let sifted = sifted(&held.points);
     let kept = kept(&held.points, &sifted, segment);
@@ -27,7 +27,7 @@ pub(super) fn compare(held: &Held, kept: &[&RunPoint], segment: Option<u32>) -> 
     if place < compared.len() { compared.swap_remove(place) } else { JobComparison::default() }
 }
 
-/// What the parts that count state, each once: of one part, or of all that have points.
+/// Distinct setups in the selected part, or in all parts with points.
 pub(super) fn setups(held: &Held, segment: Option<u32>) -> Vec<JobSetup> {
     let of = |part: u32| held.setups.get(part as usize).or_else(|| held.setups.last()).copied().unwrap_or_default();
     if let Some(part) = segment {
@@ -46,12 +46,12 @@ pub(super) fn setups(held: &Held, segment: Option<u32>) -> Vec<JobSetup> {
     setups
 }
 
-/// The job of the plan.
 pub(super) fn planned_job(held: &Held) -> PlannedJob {
     PlannedJob::new(held.scenario.scenario(), &held.planned, &held.batches)
 }
 
-/// Figures of a run that identify its job: medians over the `kept` steps; over all steps where none has a time.
+/// Identifies the job of a run by medians over the `kept` steps, or over all steps if none has a
+/// time.
 fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>, setup: JobSetup) -> LoggedJob {
     let is_sparse = setup.experts.is_some_and(|experts| experts > 0);
     let feed_forward = setup.expert_feed_forward_size.filter(|_| is_sparse).or(setup.feed_forward_size);
@@ -62,9 +62,9 @@ fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>, setup: JobS
         median(&values)
     };
     LoggedJob {
-        // Times derived from the plan's tokens would agree with the plan by construction.
+        // Times derived from the plan's tokens would always agree with the plan.
         step_s: if held.has_step_times_of_plan { None } else { figure(&|point| point.step_s) },
-        // A batch that grows at the start of a training: the last size is that of nearly all steps.
+        // With a batch size warmup, the final size applies to almost all steps.
         global_batch: all
             .iter()
             .rev()

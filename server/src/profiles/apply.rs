@@ -1,4 +1,4 @@
-//! A scenario as it is with a profile.
+//! Applies a profile to a scenario.
 
 use api::profile::{Profile, ProfileEffect, ProfileSource};
 use planner::cost::overrides::{CostOverride, LAYER, measured_to_predicted};
@@ -8,20 +8,20 @@ use super::ProfileError;
 use super::fit::lines;
 use crate::calibration::told;
 
-/// Longest title of a scenario, in characters.
+/// Maximum title length in characters.
 const LONGEST_TITLE: usize = 200;
 
-/// A scenario with a profile, not yet validated, and what it differs in.
+/// A scenario with an applied profile, before validation, and a description of the changes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Applied {
-    /// The scenario.
     pub(crate) scenario: Scenario,
-    /// What changed, in words.
+    /// One line of text per change.
     pub(crate) changes: Vec<String>,
 }
 
-/// Puts a profile into a scenario, which then names it. Of a cluster the device and the links inside a node are replaced: the size
-/// and the network between nodes, of which no kernel says anything, stay.
+/// Applies a profile to a scenario and adds the profile to the scenario's list. A cluster profile
+/// replaces the device and the links within a node. Cluster size and inter-node network do not
+/// change, because kernel measurements do not cover them.
 pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, ProfileError> {
     let id = &profile.summary.id;
     if scenario.profiles.contains(id) {
@@ -55,7 +55,7 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
             };
             let list = &mut changed.training.overrides;
             let before = list.len();
-            // The last for one thing counts: what stands before it for the very same thing says nothing any more.
+            // Later overrides have priority, so earlier overrides of the same operator are removed.
             list.retain(|given| !own.iter().any(|new| same(given, new)));
             if list.len() < before {
                 changes.push(format!("{} earlier times for the same layers are replaced", before - list.len()));
@@ -63,7 +63,8 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
             changes.extend(own.iter().map(in_words));
             let (everywhere, timed): (Vec<_>, Vec<_>) =
                 own.into_iter().partition(|given| given.at.is_none() && given.scale.is_some() && given.phase.is_none());
-            // What is for some degrees only stands behind what is for all of them, since the last counts.
+            // Later overrides have priority, so overrides for specific degrees follow overrides for
+            // all degrees.
             let place = list.iter().position(|given| given.at.is_some()).unwrap_or(list.len());
             list.splice(place..place, everywhere);
             list.extend(timed);
@@ -75,7 +76,7 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
     Ok(Applied { scenario: changed, changes })
 }
 
-/// The times of a profile that are for modules of a scenario.
+/// Returns the overrides that match modules in the scenario.
 fn meant(
     profile: &Profile,
     overrides: &[CostOverride],
@@ -86,7 +87,8 @@ fn meant(
     let mut own = Vec::new();
     for given in overrides {
         let mut given = given.clone();
-        // Tables of layers without a module are the backbone's; factors from a run are every module's.
+        // Layer tables without a module apply to the backbone. Factors from a run apply to all
+        // modules.
         if given.module.is_none() && matches!(profile.summary.source, ProfileSource::Files { .. }) {
             given.module = scenario.model.backbone().map(|module| module.name.clone());
         }
@@ -98,8 +100,8 @@ fn meant(
     own
 }
 
-/// What layers take at degrees that were not timed: the model's times, times what it is off by where they were, so that measured and
-/// predicted degrees can be held against each other.
+/// Returns the override for degrees that were not timed: the model's times multiplied by the mean
+/// ratio of measured to predicted times. This makes measured and predicted degrees comparable.
 fn elsewhere(own: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
     let timed: Vec<&CostOverride> = own.iter().filter(|given| given.at.is_some() && given.is_layer()).collect();
     let module =

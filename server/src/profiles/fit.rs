@@ -1,4 +1,4 @@
-//! From files to what was fitted.
+//! Fits measurement files and creates a profile.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ use crate::calibration::start::{self, Start};
 use crate::calibration::told;
 use crate::store::{NewProfile, ProfileContent, ProfileFile, profile_address};
 
-/// Points of a residual plot.
+/// Maximum points in a residual plot.
 pub(super) const MOST_POINTS: usize = 2000;
-/// Files of one profile, and their size together in MiB.
+/// Limits per profile: file count, and total size in MiB.
 const MOST_FILES: usize = 64;
 const MOST_MEBIBYTES: usize = 64;
 
@@ -29,19 +29,19 @@ const FAR: f64 = 10.0;
 /// Mean residual above which a fit at its bounds does not describe the measurements.
 const UNEXPLAINED: f64 = 0.5;
 
-/// What a fit starts from beside its files.
+/// Inputs of a fit in addition to the files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub(crate) struct Base {
-    /// The cluster, where one is given.
+    /// Base cluster, if specified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cluster: Option<Cluster>,
-    /// What it is called.
+    /// Name of the base cluster.
     #[serde(default)]
     pub(crate) name: String,
-    /// The model whose modules layers are of, where a scenario is given.
+    /// Model with the timed modules, if a scenario is specified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<Model>,
-    /// Tensor-parallel degree of layers, where one is asked for.
+    /// Tensor-parallel degree of the layers, if specified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tensor: Option<u32>,
     /// Whether files of another device, or with times far from those of the device, are fitted all the same.
@@ -55,21 +55,21 @@ const fn is_false(value: &bool) -> bool {
 }
 
 impl Base {
-    /// That of a device preset.
+    /// Returns the base for a device preset.
     pub(crate) fn preset(id: &str) -> Result<Self, ProfileError> {
         let cluster = presets::cluster(id).ok_or_else(|| ProfileError::NoPreset(id.to_owned(), start::preset_ids()))?;
         Ok(Self { cluster: Some(cluster), name: id.to_owned(), ..Self::default() })
     }
 }
 
-/// A file as it was read.
 enum Read {
     Kernels(Measurements),
     Layers(String, LayerProfile),
     Schemes(String, SchemeProfile),
 }
 
-/// Reads files and fits what they measure; takes seconds. The profile has no name yet.
+/// Parses files and fits the measurements. May run for several seconds. The profile is still
+/// unnamed.
 pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, ProfileError> {
     let bytes: usize = files.iter().map(|file| file.content.len()).sum();
     if files.len() > MOST_FILES || bytes > MOST_MEBIBYTES << 20 {
@@ -120,7 +120,8 @@ fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
     };
     match layers::read(&file.content, &hints) {
         Ok(profile) => Ok(Read::Layers(name, profile)),
-        // Neither: what is wrong with it as layers is worth a word only where it is some.
+        // The file is not a usable kernel or layer profile. The layer error is reported only if the
+        // file contains layers.
         Err(kernels::ProfileError::NothingUsable { format, report }) => {
             let reason = kernels::ProfileError::NothingUsable { format, report }.to_string();
             Err(ProfileError::File { name, reason })
@@ -129,8 +130,8 @@ fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
     }
 }
 
-/// The cluster to start from: the given one, or the only preset of the files' device. A file of another device must have been
-/// confirmed.
+/// Returns the base cluster: the given cluster, or the single preset for the device in the files.
+/// Files from a different device require confirmation.
 fn start_of(base: &Base, measured: &Measured) -> Result<Start, ProfileError> {
     let known = start::preset_ids;
     let start = if let Some(cluster) = base.cluster.clone() {
@@ -148,7 +149,7 @@ fn start_of(base: &Base, measured: &Measured) -> Result<Start, ProfileError> {
     Ok(start)
 }
 
-/// Curves of a cluster.
+/// Fits the curves of a cluster.
 fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError> {
     let start = start_of(base, measured)?;
     let samples: Vec<Sample> = measured.samples();
@@ -242,7 +243,7 @@ fn points(plot: &PartResiduals) -> Vec<FittedPoint> {
     plot.points.iter().map(point).collect()
 }
 
-/// What is told, line by line.
+/// Returns the output of the closure as lines.
 pub(super) fn lines(tell: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> Vec<String> {
     let mut told = Vec::new();
     tell(&mut told).expect("memory takes what is written");

@@ -1,4 +1,4 @@
-//! Timed layers as times in place of the model's.
+//! Layer timings as overrides of the cost model.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::ProfileError;
 use super::fit::{Base, MOST_POINTS};
 use crate::store::{NewProfile, ProfileContent};
 
-/// Points of a table, as a scenario takes them.
+/// Maximum points per table in a scenario.
 const MOST_SIZES: usize = 1024;
 
-/// Tables of times over tokens, of the modules that files speak of.
+/// Fits tables of time over tokens for the modules in the files.
 pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewProfile, ProfileError> {
     let profiles: Vec<LayerProfile> = files.iter().map(|(_, profile)| profile.clone()).collect();
     let made = tables(&profiles, base.tensor);
@@ -78,7 +78,8 @@ fn read(name: &str, profile: &LayerProfile) -> String {
     format!("{name}: {format}; {values} values, {used} used{}{}", refused.concat(), assumed.concat())
 }
 
-/// The module that a table is for, absent for the backbone of whichever model, and its points over tokens.
+/// Returns the table's module (`None` for the backbone of any model) and the table's points over
+/// tokens.
 fn placed(table: &LayerTable, model: Option<&Model>) -> Result<(Option<String>, Vec<[f64; 2]>), String> {
     let every = table.points.len().div_ceil(MOST_SIZES).max(1);
     let thinned = || table.points.iter().copied().step_by(every);

@@ -1,4 +1,4 @@
-//! Layers timed by sequence length and scheme as T(l) in place of the model's.
+//! Layer timings by sequence length and scheme as T(l) overrides of the cost model.
 
 use api::profile::{FittedPart, FittedPoint, ProfileEffect, ProfileSource};
 use ingest::profile::schemes::{FORMAT, SchemeProfile, TimedScheme, schemes};
@@ -9,12 +9,13 @@ use super::ProfileError;
 use super::fit::{Base, MOST_POINTS};
 use crate::store::{NewProfile, ProfileContent};
 
-/// Degrees of one profile: as many times as a scenario takes, less a few of its own.
+/// Maximum number of degrees per profile: the override limit per scenario minus a reserve for other
+/// overrides.
 const MOST_SCHEMES: usize = 56;
-/// Timings of one scheme, as a scenario takes them.
+/// Maximum timings per scheme in a scenario.
 const MOST_TIMINGS: usize = 1024;
 
-/// T(l) of a layer for all degrees that files speak of.
+/// Fits T(l) of a layer for all degrees in the files.
 pub(super) fn fit(base: &Base, files: &[(String, SchemeProfile)]) -> Result<NewProfile, ProfileError> {
     let timings: Vec<_> = files.iter().flat_map(|(_, profile)| profile.timings.iter().copied()).collect();
     let mut report: Vec<String> = files.iter().map(|(name, profile)| read(name, profile)).collect();

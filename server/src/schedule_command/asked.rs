@@ -1,4 +1,4 @@
-//! From flags and files to a question.
+//! Builds a schedule request from flags and files.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,10 +14,11 @@ use planner::schedule_comparison::{
 
 use crate::config::ScheduleArguments;
 
-/// How far --backward may be from --input-grad plus --weight-grad.
+/// Tolerance for the sum of --input-grad and --weight-grad relative to --backward.
 const ROUNDING: f64 = 1e-6;
 
-/// The question that a command line asks; wrong fields of a file of times are the inner error.
+/// Builds the request for the given arguments. The inner error contains the invalid fields of a
+/// times file.
 pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<ScheduleQuestion, Vec<FieldError>>> {
     let takes_chunks = |kind: &ScheduleKind| matches!(kind.chunks_rule(), ChunksRule::Any { .. });
     if let Some(chunks) = arguments.chunks {
@@ -31,7 +32,7 @@ pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<Schedule
     let shape = imported.first().and_then(|table| csv::read(&table.csv).ok());
     let of_table = |size: fn(&csv::Imported) -> usize| shape.as_ref().map(|imported| size(imported) as u32);
     let (ranks, microbatches) = if arguments.kinds.is_empty() {
-        // A table that is wrong is told as such, whatever the sizes.
+        // An invalid table is reported later, so default sizes are sufficient here.
         let ranks = arguments.ranks.or_else(|| of_table(|imported| imported.schedule.ranks())).unwrap_or(1);
         (ranks, arguments.microbatches.or_else(|| of_table(|imported| imported.schedule.microbatches)).unwrap_or(1))
     } else {
@@ -110,7 +111,8 @@ fn table(path: &Path) -> anyhow::Result<ImportedTable> {
     Ok(ImportedTable { name, csv: read(path)? })
 }
 
-/// A table's text, or the beginning of one that is too large, which is then refused for its size.
+/// Reads a table up to one byte beyond the size limit. A longer table is refused later because of
+/// its size.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let most = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
@@ -123,7 +125,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a person calls a field: the flag, or the file and the place in it.
+/// Maps a field pointer to its flag, or to the file and the pointer inside it.
 pub(super) fn place(pointer: &str, arguments: &ScheduleArguments) -> String {
     match (pointer.strip_prefix("/times"), &arguments.times) {
         (Some(below), Some(path)) => format!("{} {below}", path.display()),

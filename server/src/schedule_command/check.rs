@@ -1,4 +1,4 @@
-//! `planscope schedule check`: whether tables can be run.
+//! `planscope schedule check`: validates schedule tables.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use planner::schedule::csv::{self, Imported};
 
-/// Prints what each table is, or everything that is wrong with it.
+/// Prints a summary per table, or all its errors.
 pub(super) fn run(tables: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let mut code = ExitCode::SUCCESS;

@@ -1,13 +1,13 @@
-//! What each rank runs, one character for a slice of time.
+//! Draws the actions per rank, with a character per time interval.
 
 use planner::schedule_comparison::ScheduleReport;
 use planner::timeline::{SpanKind, Timeline};
 
-/// Characters of a row at most.
+/// Maximum row width in characters.
 const WIDTH: u64 = 100;
 
-/// A row for each rank: F, B, I, W of the first chunk, small letters for the others, a dot for waiting. Each character
-/// stands for what runs in the middle of its slice.
+/// Draws a row per rank: F, B, I, W for actions in the first chunk, lower case for other chunks,
+/// and a dot for idle time. Each character represents the action at the midpoint of its interval.
 pub(super) fn drawing(report: &ScheduleReport) -> String {
     let timeline = &report.timeline;
     let slices = slices(timeline);
@@ -20,7 +20,8 @@ pub(super) fn drawing(report: &ScheduleReport) -> String {
     (0..report.ranks as usize).map(row).collect::<Vec<_>>().concat()
 }
 
-/// As many as make the shortest action a character, if that is not too many.
+/// Number of intervals. The shortest action occupies a character, unless the width limit is
+/// exceeded.
 fn slices(timeline: &Timeline) -> u64 {
     let shortest = timeline.duration_ns.iter().copied().filter(|&duration| duration > 0).min().unwrap_or(1);
     (timeline.makespan_ns / shortest).clamp(1, WIDTH)

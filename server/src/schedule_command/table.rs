@@ -1,10 +1,10 @@
-//! The figures of every schedule, aligned.
+//! Prints the schedule metrics as an aligned table.
 
 use planner::schedule_comparison::{EntryOutcome, ScheduleAnswer, ScheduleReport};
 
 const HEAD: [&str; 7] = ["schedule", "makespan", "span", "bubble", "of span", "peak", "gap"];
 
-/// One line for each schedule that runs, then notes, and what each column means.
+/// Formats a line per schedule, followed by notes and a legend for the columns.
 pub(super) fn table(answer: &ScheduleAnswer) -> String {
     let mut rows: Vec<[String; 7]> = vec![HEAD.map(str::to_owned)];
     let mut notes = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn table(answer: &ScheduleAnswer) -> String {
     for row in &rows {
         for (column, cell) in row.iter().enumerate() {
             let pad = " ".repeat(widths[column] - cell.chars().count());
-            // The name to the left, figures to the right.
+            // The name is left-aligned, numbers are right-aligned.
             let padded = if column == 0 { format!("{cell}{pad}") } else { format!("  {pad}{cell}") };
             text.push_str(&padded);
         }
@@ -63,7 +63,7 @@ fn row(name: &str, report: &ScheduleReport) -> [String; 7] {
     ]
 }
 
-/// A figure with as many digits as it has, six behind the point at most.
+/// Formats a number with up to six decimals.
 fn figure(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -25,7 +25,8 @@ fn answered(line: &str) -> anyhow::Result<ScheduleAnswer> {
     refusal.map_or(Ok(answer), |refusal| Err(anyhow::anyhow!(refusal)))
 }
 
-/// (m + p - 1)(F + B) = 15 x 3.3, bubble (p - 1) / (m + p - 1); rank 0 spans all of it, the last rank its work.
+/// (m + p - 1)(F + B) = 15 x 3.3, bubble (p - 1) / (m + p - 1). Rank 0 is active from start to end,
+/// the last rank only during its work.
 #[test]
 fn a_uniform_1f1b_reports_its_closed_forms() {
     let answer = answered("1f1b --ranks 4 --microbatches 12 --forward 1.1 --backward 2.2").unwrap();
@@ -44,7 +45,8 @@ fn a_dynamic_schedule_is_no_longer_than_1f1b_under_the_same_memory() {
     assert!(report.makespan <= 45.0 && report.peak_activations.iter().all(|&held| held <= 4.0), "{report:?}");
 }
 
-/// Work 36; ZB-H1 waits 3; a rank of V-Half holds 3 times two halves, its bubble is half of 9.
+/// Work is 36 and ZB-H1 idles for 3. In V-Half, a rank stores 3 times two half activations, and its
+/// bubble is half of 9.
 #[test]
 fn schedules_stand_in_one_aligned_table() {
     let line =

@@ -1,4 +1,4 @@
-//! The record of changes: who changed what, the latest of them.
+//! Audit log of recent changes: time, actor and change.
 
 use api::access::{AuditLine, AuditPage};
 use jiff::Timestamp;
@@ -7,15 +7,16 @@ use super::{Reader, StoreError, Writer};
 use crate::changes::Change;
 use crate::clock::rfc3339;
 
-/// Changes that are kept: a few tens of MB.
+/// Maximum number of records, which use a few tens of MB.
 const MOST: i64 = 200_000;
-/// A change that is repeated within this time is one record, so that a sender of repeats cannot push out the others.
+/// Repeated changes within this time share one record, so that repetition cannot push older records
+/// out.
 const REPEAT_MS: i64 = 60_000;
-/// Latest records among which a repeat is looked for.
+/// Number of latest records that are searched for a repetition.
 const RECENT: i64 = 64;
 
 impl Writer {
-    /// Records a change, and lets go of the oldest beyond those that are kept.
+    /// Records a change and deletes the oldest records beyond the limit.
     pub(crate) async fn record_change(&self, actor: &str, change: &Change, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query(
@@ -45,9 +46,10 @@ impl Writer {
 }
 
 impl Reader {
-    /// Changes before the one of a number, the latest first; the latest of all where there is no number.
+    /// Returns changes, latest first. If `after` is set, only records with smaller numbers are
+    /// returned.
     pub async fn changes(&self, after: Option<u64>, limit: u32) -> Result<AuditPage, StoreError> {
-        // No change has a number beyond what SQLite counts to.
+        // Record numbers cannot exceed the integer range in SQLite.
         let before = after.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
         let rows: Vec<(i64, i64, String, String, String, String, String)> = sqlx::query_as(
             "SELECT number, at_ms, actor, method, action, kind, object FROM audit

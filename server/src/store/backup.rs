@@ -1,4 +1,4 @@
-//! Whole copies of a database, made while a server writes into it, and put in its place again.
+//! Backup of a database while the server writes to it, and restore.
 
 use std::fs::File;
 use std::io;
@@ -14,49 +14,49 @@ use super::tenancy::{Tenancy, TenancyError, beside};
 use super::verify::{Fault, reading, structure};
 use super::{StoreError, is_locked};
 
-/// Why a copy was not made, or not put in place.
+/// Error during backup or restore.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// What is to be copied, or put in place, is not there or is not to be opened.
+    /// The source is missing or cannot be opened.
     #[error(transparent)]
     Refused(#[from] FileFault),
-    /// Something stands where the copy is to be.
+    /// The target file exists already.
     #[error("{0} is there already and is not overwritten")]
     Exists(PathBuf),
-    /// Something stands beside it that SQLite would take for a part of the copy.
+    /// A file exists that SQLite uses as the journal of the copy.
     #[error("{0} is there and would be taken for the journal of the copy; move it away, or give the copy another name")]
     Journal(PathBuf),
-    /// A database stands where the backup is to be.
+    /// A database exists at the restore target.
     #[error("{0} is there already and is not overwritten; --replace puts the backup in its place and keeps it beside")]
     Kept(PathBuf),
-    /// Another program has the database open.
+    /// The database is open in a different process.
     #[error("the database {0} is in use by another program; stop that first")]
     InUse(PathBuf),
-    /// It is in use, or cannot be said to be.
+    /// The database is locked, or the lock cannot be checked.
     #[error(transparent)]
     Tenancy(#[from] TenancyError),
-    /// What was looked at is not sound.
+    /// Verification found faults.
     #[error("{path} is not sound: {}", first(faults))]
     Unsound {
-        /// The file.
+        /// Verified file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Faults in the file.
         faults: Vec<Fault>,
     },
-    /// SQLite refused.
+    /// SQLite returned an error.
     #[error("{path}: {source}")]
     Store {
-        /// The file.
+        /// Affected file.
         path: PathBuf,
-        /// Why.
+        /// Error from the store.
         source: StoreError,
     },
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// The file.
+        /// Affected file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
 }
@@ -69,10 +69,10 @@ fn first(faults: &[Fault]) -> String {
     faults.first().map(ToString::to_string).unwrap_or_default() + &rest
 }
 
-/// Copies a database, as it is at one moment, into a new file. Returns its bytes.
+/// Copies a consistent snapshot of a database to a new file. Returns the file size in bytes.
 ///
-/// The copy is looked through before it gets its name, and is on the disk when it has it: a file of that name is a whole
-/// backup, whatever happens meanwhile.
+/// The copy is verified and synced to disk before it is renamed to the target. A file with the
+/// target name is therefore always a complete backup.
 pub async fn backup(database: &Path, to: &Path) -> Result<u64, CopyError> {
     let database = file::existing(database)?;
     match there(to) {
@@ -84,16 +84,18 @@ pub async fn backup(database: &Path, to: &Path) -> Result<u64, CopyError> {
     named(copy, to)
 }
 
-/// Puts a copy in the place of a database that nobody uses.
+/// Replaces a database that is not in use by a copy.
 ///
 /// # Errors
-/// There is a database and it is not to be replaced, it is in use or has several names, or the copy is not sound or of a newer version.
+/// A database exists and `replace` forbids replacement, the database is in use or hard-linked, or
+/// the copy is damaged or from a newer version.
 pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timestamp) -> Result<Restored, CopyError> {
     let from = file::existing(from)?;
     let tenancy = Tenancy::lock(database)?;
     let database = tenancy.database();
     let is_there = match file::inspect(database) {
-        // What is left without its database is kept beside the restored one, and nothing opens it.
+        // An orphaned journal or an empty database is moved aside like a database. It is not
+        // opened.
         Err(FileFault::Orphan { .. } | FileFault::Emptied { .. }) if replace == Replace::KeepingOld => true,
         is_there => is_there?,
     };
@@ -107,25 +109,25 @@ pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timest
     Ok(Restored { bytes, kept })
 }
 
-/// Whether a database that is there may go.
+/// Policy for an existing database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
-    /// It stays, and nothing is restored.
+    /// Keep the existing database and fail.
     Never,
-    /// It is kept beside the restored one, under another name.
+    /// Rename the existing database and keep it in the same folder.
     KeepingOld,
 }
 
-/// What was restored.
+/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// Bytes of the database.
+    /// Database size in bytes.
     pub bytes: u64,
-    /// Where the one before is kept.
+    /// New path of the previous database.
     pub kept: Option<PathBuf>,
 }
 
-/// A sound copy of a database under a passing name, in the folder where it is to be.
+/// Creates a verified copy under a temporary name in the target folder.
 async fn copied(database: &Path, to: &Path) -> Result<Passing, CopyError> {
     let copy = Passing::begin(folder(to)).map_err(|source| CopyError::File { path: folder(to).to_owned(), source })?;
     let refused = |source| CopyError::Store { path: database.to_owned(), source };
@@ -134,16 +136,16 @@ async fn copied(database: &Path, to: &Path) -> Result<Passing, CopyError> {
         source: io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"),
     })?;
     let mut connection = reading(database).await.map_err(refused)?;
-    // One read transaction: what is written meanwhile waits for nobody and is not in the copy.
+    // `VACUUM INTO` uses one read transaction: concurrent writes are not blocked and not included.
     sqlx::query("VACUUM INTO ?").bind(name).execute(&mut connection).await.map_err(|error| refused(error.into()))?;
     connection.close().await.map_err(|error| refused(error.into()))?;
     sound(copy.path()).await?;
-    // SQLite does not wait for the disk here.
+    // SQLite does not sync the file here.
     copy.file().sync_all().map_err(|source| CopyError::File { path: copy.path().to_owned(), source })?;
     Ok(copy)
 }
 
-/// Gives a copy its name, unless that is taken.
+/// Renames a copy to the target name. Fails if the target exists.
 fn named(copy: Passing, to: &Path) -> Result<u64, CopyError> {
     let file = copy.named(to).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => CopyError::Exists(to.to_owned()),
@@ -155,7 +157,7 @@ fn named(copy: Passing, to: &Path) -> Result<u64, CopyError> {
     Ok(file.metadata().map_err(failed)?.len())
 }
 
-/// Refuses a file that is damaged, no database of ours, or made by a newer version.
+/// Rejects a file that is damaged, is not a Planscope database, or comes from a newer version.
 async fn sound(path: &Path) -> Result<(), CopyError> {
     let refused = |source| CopyError::Store { path: path.to_owned(), source };
     let mut connection = reading(path).await.map_err(refused)?;
@@ -168,18 +170,19 @@ async fn sound(path: &Path) -> Result<(), CopyError> {
     }
 }
 
-/// The first file of a database that is there: what SQLite keeps beside it is one too many.
+/// Returns the first existing file of a database, including the companion files of SQLite.
 fn there(database: &Path) -> Option<PathBuf> {
     std::iter::once(database.to_owned())
         .chain(COMPANIONS.iter().map(|ending| beside(database, ending)))
         .find(|path| path.symlink_metadata().is_ok())
 }
 
-/// Gives the files of a database other names, and says which.
+/// Renames the files of a database and returns the new path.
 async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError> {
-    // SQLite deletes the journal of an empty file.
+    // SQLite deletes the journal of an empty database.
     if database.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        // With nobody else there, opening and closing writes what stands in the journal into the file.
+        // With an exclusive lock, opening and closing the database writes the journal into the
+        // file.
         let alone =
             SqliteConnectOptions::new().filename(database).locking_mode(SqliteLockingMode::Exclusive).connect().await;
         let closed = match alone {
@@ -195,7 +198,7 @@ async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError
                 drop(connection.close().await);
             }
             Err(error) if is_locked(&error) => return Err(CopyError::InUse(database.to_owned())),
-            // A damaged one is put aside as it is.
+            // A damaged database is renamed unchanged.
             Err(error) => tracing::warn!("{} cannot be opened: {error}", database.display()),
         }
     }
@@ -209,7 +212,8 @@ async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError
     Ok(kept)
 }
 
-/// That name, or the first with a number behind it that nobody has: two may be put aside within a second.
+/// Returns the name, or the first free name with a numeric suffix: two renames can happen in the
+/// same second.
 fn free_name(name: PathBuf) -> PathBuf {
     if there(&name).is_none() {
         return name;

@@ -14,7 +14,7 @@ use crate::clock::rfc3339;
 
 const DATASET: KeptTable =
     KeptTable { kind: Kind::Dataset, table: "dataset", name: "name", whole: "id IN (SELECT id FROM deleted_dataset)" };
-/// Takes what it holds, at once: there is little of it.
+/// Purges all content in one transaction, because it is small.
 const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE dataset SET name = '', note = NULL, tags_json = '[]', pinned_at_ms = NULL, bytes = 0,
              text_tokens_json = '', images_json = NULL
@@ -26,7 +26,7 @@ const FORGETTING: Forgetting = Forgetting {
     with_it: &["DELETE FROM deleted_dataset WHERE id = ?", "DELETE FROM dataset_report WHERE dataset_id = ?"],
 };
 
-/// The list of datasets.
+/// List of datasets.
 pub(crate) const DATASETS: Shelf = Shelf {
     table: "dataset",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || id",
@@ -48,23 +48,24 @@ pub(crate) const DATASETS: Shelf = Shelf {
 pub struct NewDataset {
     /// Content address.
     pub id: String,
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
     /// Distribution of text tokens.
     pub text_tokens: HistogramColumns,
-    /// Distribution of images, where the file has them.
+    /// Distribution of images, if the file contains images.
     pub images: Option<HistogramColumns>,
-    /// What a rule made of media.
+    /// Backbone sequence lengths, if a rule converted media.
     pub shaped: Option<ShapedColumns>,
-    /// Report of the import.
+    /// Import report.
     pub report: ImportReport,
     /// Canonical form.
     pub content: Vec<u8>,
 }
 
-/// What is said of images, in one column: without a rule the histogram alone, as it ever was.
+/// Image data in a single column. If no rule was used, the format is the plain histogram of earlier
+/// versions.
 #[derive(Serialize, Deserialize)]
 struct Items {
     #[serde(flatten)]
@@ -74,7 +75,7 @@ struct Items {
 }
 
 impl Writer {
-    /// Stores a dataset; the same content again changes nothing. Says whether it is new.
+    /// Stores a dataset and returns true if it is new. Existing content is unchanged.
     pub async fn store_dataset(&self, dataset: NewDataset, now: Timestamp) -> Result<bool, StoreError> {
         let text_tokens = json(&dataset.text_tokens);
         let report = json(&dataset.report);
@@ -109,7 +110,7 @@ impl Writer {
         .await?
         .rows_affected();
         sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(&dataset.id).execute(&mut *write).await?;
-        // The report of a dataset that is there does not change.
+        // The report of an existing dataset is immutable.
         sqlx::query(
             "INSERT INTO dataset_report (dataset_id, report_json, sha256) VALUES (?1, ?2, ?4)
              ON CONFLICT (dataset_id) DO UPDATE SET report_json = excluded.report_json, sha256 = excluded.sha256 WHERE ?3",
@@ -124,14 +125,14 @@ impl Writer {
         Ok(stored == 1)
     }
 
-    /// Changes what people say of a dataset.
+    /// Changes name, note, tags and pin of a dataset.
     pub async fn change_dataset(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         DATASET.change(&mut write, id, words, now).await?;
         write.commit().await
     }
 
-    /// Brings a deleted dataset back as it was; one that is there stays.
+    /// Restores a deleted dataset. An active dataset is unchanged.
     pub async fn restore_dataset(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let content =
@@ -141,12 +142,13 @@ impl Writer {
         write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many datasets went.
+    /// Purges datasets deleted before the given time. The identifier and the deletion time remain.
+    /// Returns the number of purged datasets.
     pub async fn forget_datasets(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         self.forget_all(&FORGETTING, deleted_before).await
     }
 
-    /// Deletes a dataset, leaving word of when. It can come back until [`Writer::forget_datasets`].
+    /// Marks a dataset as deleted. [`Writer::forget_datasets`] makes this permanent.
     pub async fn delete_dataset(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         DATASET.present(&mut write, id).await?;
@@ -156,7 +158,8 @@ impl Writer {
         .bind(id)
         .execute(&mut *write)
         .await?;
-        // At once: a dataset that is there has its content, a deleted one has none.
+        // Both changes are one statement: an active dataset must have content, and a deleted
+        // dataset must have none.
         sqlx::query("UPDATE dataset SET deleted_at_ms = ?, content_json = NULL WHERE id = ?")
             .bind(now.as_millisecond())
             .bind(id)
@@ -166,7 +169,7 @@ impl Writer {
     }
 }
 
-/// A row without its content.
+/// A row excluding content.
 #[derive(sqlx::FromRow)]
 struct SummaryRow {
     id: String,
@@ -193,7 +196,7 @@ macro_rules! summary {
 }
 
 impl Reader {
-    /// A page of the stored datasets.
+    /// Returns a page of the stored datasets.
     pub(crate) async fn datasets(&self, wanted: &Wanted) -> Result<DatasetList, StoreError> {
         let found = self.page(&DATASETS, wanted).await?;
         let rows: Vec<SummaryRow> = sqlx::query_as(concat!(summary!(), "WHERE id IN (SELECT value FROM json_each(?))"))
@@ -204,7 +207,7 @@ impl Reader {
         Ok(DatasetList { datasets: rows.into_iter().map(summary).collect::<Result<_, _>>()?, page: found.page })
     }
 
-    /// One dataset, as lists show it.
+    /// Returns the list entry of one dataset.
     pub async fn dataset(&self, id: &str) -> Result<DatasetSummary, StoreError> {
         let row: SummaryRow = sqlx::query_as(concat!(summary!(), "WHERE id = ?"))
             .bind(id)
@@ -217,7 +220,7 @@ impl Reader {
         }
     }
 
-    /// The content of a dataset, if it is stored.
+    /// Returns the content of a dataset, or `None` if it is not stored.
     pub async fn dataset_content(&self, id: &str) -> Result<Option<Dataset>, StoreError> {
         let content: Option<Option<Vec<u8>>> = sqlx::query_scalar("SELECT content_json FROM dataset WHERE id = ?")
             .bind(id)

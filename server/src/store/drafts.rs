@@ -1,43 +1,46 @@
-//! Drafts: which clients use them, when they were opened, and which are evicted to make room.
+//! Drafts: usage by clients, views, and eviction.
 //!
-//! A draft is in use while a job, a run or a trace needs it, and for thirty days after it was opened by its identifier. Those are
-//! never evicted. Of the others each client has a quota, and a draft goes when no client that uses it holds it any more. The total is
-//! bounded too; beyond it a client evicts drafts that no client used for thirty days, then its own, and otherwise is refused.
+//! A draft is in use while a job, a run or a trace refers to it, and for 30 days after it was
+//! opened by its identifier. Drafts in use are never evicted. For all other drafts there is a quota
+//! per client, and a draft is deleted when the last client releases it. The total is also limited.
+//! Beyond the total, a client evicts drafts that were unused for 30 days, then drafts of the client
+//! itself; otherwise the new draft is rejected.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{StoreError, Write, Writer};
 use crate::client::Client;
 
-/// Bounds on drafts that are not in use.
+/// Limits for drafts that are not in use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DraftLimits {
-    /// Of one client, those planned within [`RECENT`].
+    /// Per client, drafts planned within [`RECENT`].
     planned: i64,
-    /// Of one client, all others.
+    /// Per client, all other drafts.
     others: i64,
-    /// Drafts of all clients, in use or not.
+    /// Drafts of all clients, including drafts in use.
     total: i64,
 }
 
-/// The bounds of every server.
+/// Limits in production.
 pub(super) const LIMITS: DraftLimits = DraftLimits { planned: 2_000, others: 500, total: 20_000 };
-/// Age after which a view, a plan or a use no longer protects a draft.
+/// Age at which a view, a plan or a use stops protecting a draft from eviction.
 const RECENT: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// A view is stored again this long after the last one, so that reading rarely writes.
+/// Minimum interval between two stored views. It avoids a write on each read.
 const VIEW_STEP: SignedDuration = SignedDuration::from_hours(1);
 
-/// SQL: whether a row of `scenario` is a draft that is not in use. `?1` is the time from which on views count.
+/// SQL condition: a row of `scenario` is a draft that is not in use. `?1` is the earliest time of a
+/// valid view.
 const UNUSED: &str = "scenario.kept = 0 AND scenario.deleted_at_ms IS NULL AND coalesce(scenario.viewed_at_ms, 0) < ?1
      AND NOT EXISTS (SELECT 1 FROM job WHERE job.scenario_id = scenario.id)
      AND NOT EXISTS (SELECT 1 FROM run WHERE run.scenario_id = scenario.id AND run.name <> '')
      AND NOT EXISTS (SELECT 1 FROM trace WHERE trace.scenario_id = scenario.id AND trace.overview IS NOT NULL)";
-/// SQL: whether it was planned since `?1`.
+/// SQL condition: the scenario was planned since `?1`.
 const PLANNED: &str =
     "EXISTS (SELECT 1 FROM outcome WHERE outcome.scenario_id = scenario.id AND outcome.created_at_ms >= ?1)";
 
 impl Writer {
-    /// Stores that a scenario was opened.
+    /// Stores the time at which a scenario was opened.
     pub async fn view_scenario(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let before = now.checked_sub(VIEW_STEP).unwrap_or(Timestamp::MIN);
         let mut write = self.begin().await?;
@@ -50,7 +53,8 @@ impl Writer {
         write.commit().await
     }
 
-    /// Takes a scenario out of the list; it becomes a draft of the client. One that is a draft stays.
+    /// Removes a scenario from the list of saved scenarios and makes it a draft of the client.
+    /// Drafts are unchanged.
     pub async fn unkeep_scenario(&self, id: &str, client: &Client, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         super::scenarios::SCENARIO.present(&mut write, id).await?;
@@ -67,7 +71,7 @@ impl Writer {
 }
 
 impl super::Reader {
-    /// Whether a view of a scenario is to be stored: the last one is long enough ago.
+    /// Returns true if the last stored view is old enough to store a new view.
     pub async fn is_view_due(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
         let before = now.checked_sub(VIEW_STEP).unwrap_or(Timestamp::MIN);
         let viewed: Option<Option<i64>> = sqlx::query_scalar("SELECT viewed_at_ms FROM scenario WHERE id = ?")
@@ -92,10 +96,11 @@ pub(super) async fn use_draft(write: &mut Write, id: &str, client: &Client, now:
     Ok(())
 }
 
-/// Evicts drafts of a client beyond its quotas, and others beyond the total, after the client stored a draft.
+/// Evicts drafts of a client beyond the quotas, and other drafts beyond the total. Called when the
+/// client stores a draft.
 ///
 /// # Errors
-/// All drafts are in use or of other clients, and there are more than the total.
+/// The total is exceeded, and all drafts are in use or belong to other clients.
 pub(super) async fn make_room(
     write: &mut Write,
     client: &Client,
@@ -137,7 +142,7 @@ pub(super) async fn make_room(
     );
     let own: i64 =
         sqlx::query_scalar(sqlx::AssertSqlSafe(own)).bind(since).bind(client.as_str()).fetch_one(&mut **write).await?;
-    // The newest is the one that was stored just now.
+    // The newest draft was stored by the present request.
     let newest = (own - (drafts - limits.total)).max(1);
     let released = release(write, client, since, "1", newest).await?;
     evict(write, &released, since).await?;
@@ -147,7 +152,8 @@ pub(super) async fn make_room(
     Ok(())
 }
 
-/// Lets go of a client's unused drafts that meet a condition, except the `newest`; returns them.
+/// Releases a client's unused drafts that match the condition, except the `newest`. Returns the
+/// released identifiers.
 async fn release(
     write: &mut Write,
     client: &Client,
@@ -171,7 +177,7 @@ async fn release(
     Ok(released)
 }
 
-/// Deletes those of these drafts that are not in use and that no client holds.
+/// Deletes the given drafts if they are not in use and have been released by all clients.
 async fn evict(write: &mut Write, ids: &[String], since: i64) -> Result<(), StoreError> {
     let evict = format!(
         "DELETE FROM scenario WHERE id = ?2 AND {UNUSED}
@@ -199,7 +205,7 @@ mod tests {
         Timestamp::from_millisecond(1_767_225_600_000 + day * DAY_MS).unwrap()
     }
 
-    /// Stores a draft with that name in place of an identifier, and makes room.
+    /// Stores a draft named `id` and applies the limits.
     async fn store(
         store: &Store,
         id: &str,
@@ -252,13 +258,13 @@ mod tests {
             let at = day(0).checked_add(SignedDuration::from_mins(minute)).unwrap();
             store(&all, id, "first", at, limits).await.unwrap();
         }
-        // The first client has two: the oldest went.
+        // The quota is two, so the oldest draft of the first client was evicted.
         assert_eq!(there(&all).await, ["both", "x2"]);
         for (hour, id) in (0..).zip(["both", "y1", "y2", "y3"]) {
             let at = day(1).checked_add(SignedDuration::from_hours(hour)).unwrap();
             store(&all, id, "second", at, limits).await.unwrap();
         }
-        // The second client let go of "both" and "y1"; the first still holds "both".
+        // The second client released "both" and "y1". "both" is still in use by the first client.
         assert_eq!(there(&all).await, ["both", "x2", "y2", "y3"]);
     }
 
@@ -282,7 +288,7 @@ mod tests {
             store(&all, id, "one", day(at), limits).await.unwrap();
         }
         assert_eq!(there(&all).await, ["b2", "plan", "seen"]);
-        // A month later neither protects, and the newest alone is left.
+        // A month later, view and plan protect no draft, so only the newest remains.
         store(&all, "b3", "one", day(40), limits).await.unwrap();
         assert_eq!(there(&all).await, ["b3"]);
     }
@@ -318,13 +324,13 @@ mod tests {
         store(&all, "old", "first", day(0), limits).await.unwrap();
         store(&all, "x1", "first", day(39), limits).await.unwrap();
         store(&all, "y1", "second", day(40), limits).await.unwrap();
-        // Beyond three what was not used for a month goes first.
+        // Beyond the total of three, a draft unused for a month is evicted first.
         store(&all, "y2", "second", day(41), limits).await.unwrap();
         assert_eq!(there(&all).await, ["x1", "y1", "y2"]);
-        // Then the client's own.
+        // Then a draft of the client itself is evicted.
         store(&all, "y3", "second", day(42), limits).await.unwrap();
         assert_eq!(there(&all).await, ["x1", "y2", "y3"]);
-        // A client that has none of its own is refused, and nothing is stored.
+        // A client with no unused drafts is rejected, and nothing is stored.
         let refused = store(&all, "z1", "third", day(42), limits).await.unwrap_err();
         assert!(matches!(refused, StoreError::Drafts { total: 3 }), "{refused}");
         assert_eq!(there(&all).await, ["x1", "y2", "y3"]);

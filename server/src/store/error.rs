@@ -1,85 +1,85 @@
-//! What can go wrong with the database.
+//! Database errors.
 
 use super::{FileFault, Kind, primary_code};
 
-/// What can go wrong with the database.
+/// Error of a database operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite refused.
+    /// SQLite returned an error.
     #[error("the database refused: {0}")]
     Sqlite(#[from] sqlx::Error),
-    /// The file is not to be opened, or is not in its place any more.
+    /// The database file cannot be opened, or was moved or replaced.
     #[error(transparent)]
     File(#[from] FileFault),
-    /// The tables could not be brought up to date.
+    /// A migration failed.
     #[error("the database could not be brought up to date: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),
-    /// It holds as much as it may.
+    /// The database size limit is reached.
     #[error(
         "the database holds {} MiB of the {} MiB that it may have, so that nothing new is taken: delete runs, traces, profiles, datasets, \
          sweeps or scenarios that nobody needs, or start the server with a larger --quota", used >> 20, quota >> 20
     )]
     Quota {
-        /// Bytes that it holds.
+        /// Used bytes.
         used: u64,
-        /// Bytes that it may hold.
+        /// Size limit in bytes.
         quota: u64,
     },
-    /// There are as many drafts as there may be, and none of them may be evicted for this client.
+    /// The draft limit is reached, and no draft can be evicted for this client.
     #[error(
         "the server holds {total} drafts, all in use or of other clients, so that no further one is taken: save scenarios that you need and          delete those that you do not, or try again when older drafts have expired"
     )]
     Drafts {
-        /// Drafts that it may hold.
+        /// Maximum number of drafts.
         total: u64,
     },
-    /// What was read is not what was written.
+    /// Stored data is corrupt.
     #[error("the database holds a damaged {what}: {detail}")]
     Damaged {
         /// Kind of row.
         what: &'static str,
-        /// What the parser said.
+        /// Message from the parser.
         detail: String,
     },
-    /// There is no such thing.
+    /// The object does not exist.
     #[error("there is no {what} {id}")]
     Unknown {
         /// Kind of row.
         what: &'static str,
-        /// Its identifier.
+        /// Identifier.
         id: String,
     },
-    /// It was deleted.
+    /// The object was deleted.
     #[error("the {kind} {id} was deleted at {at}")]
     Gone {
-        /// What it was.
+        /// Kind of object.
         kind: Kind,
-        /// Its identifier.
+        /// Identifier.
         id: String,
-        /// When, RFC 3339 in UTC.
+        /// Deletion time, RFC 3339 in UTC.
         at: String,
-        /// Whether it can come back.
+        /// True if the object can be restored.
         can_return: bool,
     },
 }
 
 impl StoreError {
-    /// Whether nothing was stored because there was no room for it, within the quota or on the disk.
+    /// Returns true if the size limit or the disk is full.
     pub(crate) fn is_want_of_room(&self) -> bool {
         match self {
             Self::Quota { .. } => true,
-            // 13 is a full disk.
+            // 13 is `SQLITE_FULL`.
             Self::Sqlite(error) => primary_code(error) == Some(13),
             _ => false,
         }
     }
 
-    /// A row that does not parse.
+    /// Creates the error for a row that cannot be parsed.
     pub(super) fn damaged(what: &'static str, error: &serde_json::Error) -> Self {
         Self::Damaged { what, detail: error.to_string() }
     }
 
-    /// A change that met another number of rows than the one it was made for.
+    /// Creates the error for an update that affected an unexpected number of rows.
     pub(super) fn missed(what: &'static str, id: &str) -> Self {
         Self::Unknown { what, id: id.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! The file of a database: its one real path, and whether it may be opened.
+//! Database file: canonical path and checks before opening.
 
 mod fault;
 mod open;
@@ -14,15 +14,17 @@ use super::tenancy::beside;
 pub use fault::FileFault;
 pub(super) use open::OpenFile;
 
-/// Files that SQLite keeps beside a database; with another database they would be taken for its own.
+/// Suffixes of SQLite's companion files. SQLite uses leftover files for a new database with the
+/// same name.
 pub(super) const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// The folder of a file.
+/// Returns the parent folder of a file.
 pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The path of a database without symbolic links, whether or not there is a file: SQLite's journal and the lock stand beside that one.
+/// Returns the path of a database with symbolic links resolved, even if the file does not exist.
+/// Journal and lock are stored next to the resolved path.
 pub(super) fn real_path(given: &Path) -> Result<PathBuf, FileFault> {
     let unreachable = |path: &Path, reason| FileFault::Unreachable { path: path.to_owned(), reason };
     match canonical(given) {
@@ -44,14 +46,14 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Canonical paths of Windows have a form that SQLite does not know.
+/// SQLite does not support the canonical path format of Windows.
 #[cfg(not(unix))]
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::metadata(path)?;
     std::path::absolute(path)
 }
 
-/// Refuses a real path at which no database can be opened without loss. Says whether there is one.
+/// Rejects a path where opening a database loses data. Returns true if a database exists.
 pub(super) fn inspect(database: &Path) -> Result<bool, FileFault> {
     let journal = beside(database, "-wal");
     let Some(metadata) = looked_up(database)? else {
@@ -75,10 +77,10 @@ pub(super) fn inspect(database: &Path) -> Result<bool, FileFault> {
     Ok(true)
 }
 
-/// The real path of a database that must be there.
+/// Returns the resolved path of an existing database.
 pub(super) fn existing(given: &Path) -> Result<PathBuf, FileFault> {
     let database = match real_path(given) {
-        // A folder that is not there has no database either.
+        // If the folder is missing, the database is missing too.
         Err(FileFault::Unreachable { reason, .. }) if reason.kind() == io::ErrorKind::NotFound => {
             return Err(FileFault::Missing(given.to_owned()));
         }
@@ -87,7 +89,8 @@ pub(super) fn existing(given: &Path) -> Result<PathBuf, FileFault> {
     if inspect(&database)? { Ok(database) } else { Err(FileFault::Missing(given.to_owned())) }
 }
 
-/// Makes an empty file that only its owner may read, unless there is one. SQLite gives its journal the permissions of the database.
+/// Creates an empty file with owner-only permissions if the file is missing. SQLite copies these
+/// permissions to the journal.
 pub(super) fn create(database: &Path) -> Result<(), FileFault> {
     match private(OpenOptions::new().write(true).create_new(true)).open(database) {
         Err(reason) if reason.kind() != io::ErrorKind::AlreadyExists => {
@@ -97,21 +100,20 @@ pub(super) fn create(database: &Path) -> Result<(), FileFault> {
     }
 }
 
-/// Files that are made are for their owner alone.
+/// Sets owner-only permissions for new files.
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Permissions of a file, where others than its owner have any.
+/// Returns the permissions if users other than the owner have access.
 #[cfg(unix)]
 pub(super) fn open_to_others(path: &Path) -> Option<u32> {
     let mode = std::os::unix::fs::MetadataExt::mode(&path.metadata().ok()?) & 0o777;
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// Permissions of a file, where others than its owner have any.
 #[cfg(not(unix))]
 pub(super) fn open_to_others(_: &Path) -> Option<u32> {
     None

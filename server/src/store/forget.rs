@@ -1,20 +1,21 @@
-//! Forgetting for good what was deleted: one thing at a time, so that nobody waits long for the writer.
+//! Purge of deleted objects. Objects are purged one at a time to keep transactions short.
 
 use jiff::Timestamp;
 
 use super::{StoreError, Writer};
 
-/// How the next thing of a kind is forgotten: chosen and emptied in one transaction, so that nobody brings it back in between, and
-/// nothing half-gone behind it.
+/// SQL that purges the next object of a kind. Selection and removal use one transaction, so the
+/// object cannot be restored halfway.
 pub(super) struct Forgetting {
-    /// SQL that chooses one of those deleted before a time, takes what it holds, and returns its identifier.
+    /// SQL that selects an object deleted before a given time, clears its content and returns its
+    /// identifier.
     pub(super) take: &'static str,
-    /// SQL that deletes what hangs on it, by that identifier.
+    /// SQL statements that delete dependent rows by identifier.
     pub(super) with_it: &'static [&'static str],
 }
 
 impl Writer {
-    /// Forgets the next thing and returns its identifier; none where none is left.
+    /// Purges the next object and returns its identifier, or `None` if nothing is left.
     pub(super) async fn forget_next(
         &self,
         forgetting: &Forgetting,
@@ -34,7 +35,7 @@ impl Writer {
         Ok(id)
     }
 
-    /// Forgets all of them, and returns how many went.
+    /// Purges all objects and returns their number.
     pub(super) async fn forget_all(
         &self,
         forgetting: &Forgetting,
@@ -47,7 +48,8 @@ impl Writer {
         Ok(forgotten)
     }
 
-    /// Repeats a deletion of at most so many rows, each time in a transaction, until there are none.
+    /// Repeats a delete statement of at most `at_once` rows until no row matches. Each repetition
+    /// is a transaction.
     pub(super) async fn in_parts(&self, statement: &'static str, id: &str, at_once: i64) -> Result<(), StoreError> {
         loop {
             let mut write = self.begin().await?;

@@ -1,4 +1,5 @@
-//! Hashes of stored contents whose address does not say what they are: which rows have one, and rows of earlier versions that get theirs.
+//! Content hashes for rows without a content address. Also computes missing hashes in rows from
+//! earlier versions.
 
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
@@ -7,24 +8,25 @@ use sqlx::sqlite::SqliteRow;
 
 use super::{Store, StoreError};
 
-/// Bytes that are hashed at once, and rows: nobody waits long for the writer.
+/// Batch limits in bytes and rows. They keep transactions short.
 const BYTES_AT_ONCE: usize = 4 << 20;
 const ROWS_AT_ONCE: i64 = 256;
 
-/// A table whose rows have a hash in the column `sha256`, and an index `TABLE_unhashed` of those that have none.
+/// A table with a hash column `sha256` and an index `TABLE_unhashed` on rows that lack a hash.
 pub(super) struct Hashed {
     pub(super) table: &'static str,
-    /// What a row is to people.
+    /// Display name of a row.
     pub(super) one: &'static str,
-    /// Columns that say which row it is.
+    /// Key columns.
     pub(super) key: &'static [&'static str],
-    /// Columns that are hashed, in this order.
+    /// Hashed columns, in order.
     pub(super) contents: &'static [&'static str],
-    /// SQL: which rows have contents.
+    /// SQL condition: the row contains data.
     pub(super) held: &'static str,
 }
 
-/// All such tables. Scenarios, datasets, sweeps and the files of profiles have addresses that are hashes.
+/// All tables with content hashes. Scenarios, datasets, sweeps and profile files use a hash as
+/// address instead.
 pub(super) const HASHED: [Hashed; 11] = [
     hashed("run_chunk", "log of run", &["run_id", "file", "start"], &["content"]),
     hashed("run_point", "point of run", &["run_id", "row"], &["point_json"]),
@@ -51,7 +53,8 @@ const fn hashed(
     Hashed { table, one, key, contents, held: "1" }
 }
 
-/// The hash of contents, each with its length in front, so that none can hand bytes to the next.
+/// Returns the hash of the contents. Each content is prefixed with the length, so bytes cannot move
+/// between contents.
 pub(super) fn of(contents: &[Option<&[u8]>]) -> Vec<u8> {
     let mut digest = Sha256::new();
     for content in contents {
@@ -62,13 +65,12 @@ pub(super) fn of(contents: &[Option<&[u8]>]) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-/// The hash of a single content.
 pub(super) fn of_one(content: impl AsRef<[u8]>) -> Vec<u8> {
     of(&[Some(content.as_ref())])
 }
 
 impl Hashed {
-    /// SQL that reads rows: columns of the key, the hash, contents.
+    /// Returns SQL that selects key columns, hash and contents.
     pub(super) fn select(&self) -> String {
         let keys = self.key.iter().map(|column| format!("CAST({column} AS TEXT)"));
         let contents = self.contents.iter().map(|column| format!("CAST({column} AS BLOB)"));
@@ -76,17 +78,16 @@ impl Hashed {
         format!("SELECT {} FROM {}", columns.join(", "), self.table)
     }
 
-    /// The key of such a row.
     pub(super) fn key_of(&self, row: &SqliteRow) -> Result<Vec<String>, sqlx::Error> {
         (0..self.key.len()).map(|column| row.try_get(column)).collect()
     }
 
-    /// The hash that such a row has.
+    /// Returns the stored hash.
     pub(super) fn stored(&self, row: &SqliteRow) -> Result<Option<Vec<u8>>, sqlx::Error> {
         row.try_get(self.key.len())
     }
 
-    /// The hash that such a row should have, and bytes of its contents.
+    /// Returns the computed hash and the content size in bytes.
     pub(super) fn computed(&self, row: &SqliteRow) -> Result<(Vec<u8>, usize), sqlx::Error> {
         let first = self.key.len() + 1;
         let contents: Vec<Option<&[u8]>> =
@@ -94,7 +95,7 @@ impl Hashed {
         Ok((of(&contents), contents.iter().flatten().map(|content| content.len()).sum()))
     }
 
-    /// A row to people.
+    /// Returns a description of a row for messages.
     pub(super) fn place(&self, key: &[String]) -> String {
         let named = self.key.iter().zip(key).skip(1).map(|(column, value)| format!(", {column} {value}"));
         let first = key.first().map(String::as_str).unwrap_or_default();
@@ -103,7 +104,8 @@ impl Hashed {
 }
 
 impl Store {
-    /// Hashes some of what an earlier version stored. Says how many rows; 0: all have their hash.
+    /// Hashes one batch of rows from earlier versions. Returns the number of rows; 0 means that all
+    /// hashes are present.
     pub async fn fill_hashes(&self) -> Result<u64, StoreError> {
         for hashed in &HASHED {
             let filled = self.fill(hashed).await?;
@@ -132,7 +134,7 @@ impl Store {
             return Ok(0);
         }
         let keys: Vec<String> = key.iter().map(|column| format!("{column} = ?")).collect();
-        // What was written meanwhile has its hash, and what was forgotten needs none.
+        // Rows stored in the meantime have a hash, and purged rows need none.
         let update =
             format!("UPDATE {table} SET sha256 = ? WHERE {} AND sha256 IS NULL AND {held}", keys.join(" AND "));
         let mut write = self.writer.begin().await?;

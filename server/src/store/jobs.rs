@@ -1,39 +1,39 @@
-//! Planning jobs that are not over, for the next server to take up.
+//! Unfinished planning jobs, which continue after a restart.
 
 use jiff::Timestamp;
 
 use super::{Reader, StoreError, Writer};
 
-/// A job that a server before did not end.
+/// An unfinished job of an earlier server.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct LeftJob {
     /// Identifier.
     pub id: String,
-    /// Scenario to be planned.
+    /// Scenario to plan.
     #[sqlx(rename = "scenario_id")]
     pub scenario: String,
-    /// How often a server began to plan it.
+    /// Number of times a server started to plan it.
     pub attempts: u32,
 }
 
-/// A job that was given up.
+/// A job that failed permanently.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct FailedJob {
     /// Identifier.
     pub id: String,
-    /// Scenario that was to be planned.
+    /// Scenario of the job.
     #[sqlx(rename = "scenario_id")]
     pub scenario: String,
-    /// Why it was given up.
+    /// Error message.
     #[sqlx(rename = "failure")]
     pub detail: String,
 }
 
 impl Writer {
-    /// Notes that a scenario is to be planned, in place of an earlier job of it.
+    /// Stores a job for a scenario and replaces an earlier job for the same scenario.
     ///
     /// # Errors
-    /// The scenario went, or there is no room for what comes of it.
+    /// The scenario was deleted, or the database is full.
     pub async fn enter_job(&self, id: &str, scenario: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         write.room_for(0).await?;
@@ -53,22 +53,22 @@ impl Writer {
         write.commit().await
     }
 
-    /// Notes that a job is begun, so that one that ends every server with it is given up some time.
+    /// Counts an attempt, so that a job that crashes the server fails at the attempt limit.
     pub async fn begin_job(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        // A job that was cancelled meanwhile has no row, and a job before the latest of its scenario neither.
+        // The row of a cancelled or replaced job was deleted.
         sqlx::query("UPDATE job SET attempts = attempts + 1 WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
     }
 
-    /// Notes why a job was given up. The reason stays until its scenario is planned again.
+    /// Stores the error of a job. The next job for the scenario replaces it.
     pub async fn fail_job(&self, id: &str, detail: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query("UPDATE job SET failure = ? WHERE id = ?").bind(detail).bind(id).execute(&mut *write).await?;
         write.commit().await
     }
 
-    /// Notes that a job is over.
+    /// Deletes a finished job.
     pub async fn strike_job(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query("DELETE FROM job WHERE id = ?").bind(id).execute(&mut *write).await?;
@@ -77,7 +77,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// Jobs that are not over, oldest first.
+    /// Returns unfinished jobs, oldest first.
     pub async fn left_jobs(&self) -> Result<Vec<LeftJob>, StoreError> {
         let jobs = sqlx::query_as(
             "SELECT id, scenario_id, attempts FROM job WHERE failure IS NULL ORDER BY created_at_ms, rowid",
@@ -87,7 +87,7 @@ impl Reader {
         Ok(jobs)
     }
 
-    /// Jobs that were given up, oldest first.
+    /// Returns failed jobs, oldest first.
     pub async fn failed_jobs(&self) -> Result<Vec<FailedJob>, StoreError> {
         let jobs = sqlx::query_as(
             "SELECT id, scenario_id, failure FROM job WHERE failure IS NOT NULL ORDER BY created_at_ms, rowid",

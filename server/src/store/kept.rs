@@ -1,4 +1,4 @@
-//! What is the same for everything that people name, pin, delete and bring back.
+//! Operations shared by all objects with name, pin, deletion and restore.
 
 use api::shelf::Words;
 use jiff::Timestamp;
@@ -7,27 +7,26 @@ use sqlx::sqlite::SqliteExecutor;
 use super::{Kind, StoreError, Write};
 use crate::clock::rfc3339;
 
-/// A kind of thing, and where it stands. Every table has `id`, `note`, `pinned_at_ms` and `deleted_at_ms`; all but runs, whose
-/// tags stand in a table of their own, `tags_json`.
+/// A kind of object and the SQL table. Each table has columns `id`, `note`, `pinned_at_ms` and
+/// `deleted_at_ms`. All tables except `run` have `tags_json`; the tags of runs are in a separate
+/// table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptTable {
-    /// What it is.
     pub(super) kind: Kind,
-    /// Its table.
     pub(super) table: &'static str,
-    /// The column with its name.
+    /// Name column.
     pub(super) name: &'static str,
-    /// SQL of whether a deleted row still has what it held, so that it can come back.
+    /// SQL condition: the content of a deleted row still exists, so it can be restored.
     pub(super) whole: &'static str,
 }
 
 impl KeptTable {
-    /// What it is called to people.
+    /// Returns the display name of the kind.
     pub(super) const fn what(self) -> &'static str {
         self.kind.name()
     }
 
-    /// Changes what people say of a thing that is there.
+    /// Changes name, note, tags and pin of an object that is not deleted.
     pub(super) async fn change(
         self,
         write: &mut Write,
@@ -55,7 +54,8 @@ impl KeptTable {
         if changed == 1 { Ok(()) } else { Err(self.missed(id)) }
     }
 
-    /// When a known thing was deleted, ms since 1970; nothing while it is there.
+    /// Returns the deletion time of an object in ms since 1970, or `None` if it is not deleted.
+    /// Fails if the object is unknown.
     pub(super) async fn deleted_at(self, write: &mut Write, id: &str) -> Result<Option<i64>, StoreError> {
         let query = format!("SELECT deleted_at_ms FROM {} WHERE id = ?", self.table);
         let row: Option<Option<i64>> =
@@ -63,7 +63,7 @@ impl KeptTable {
         row.ok_or_else(|| self.missed(id))
     }
 
-    /// Refuses what is unknown or deleted.
+    /// Returns an error if the object is unknown or deleted.
     pub(super) async fn present(self, write: &mut Write, id: &str) -> Result<(), StoreError> {
         match self.deleted_at(write, id).await? {
             None => Ok(()),
@@ -71,7 +71,7 @@ impl KeptTable {
         }
     }
 
-    /// Marks a thing that is there as deleted.
+    /// Marks an object as deleted.
     pub(super) async fn delete(self, write: &mut Write, id: &str, now: Timestamp) -> Result<(), StoreError> {
         self.present(write, id).await?;
         let delete = format!("UPDATE {} SET deleted_at_ms = ? WHERE id = ?", self.table);
@@ -84,8 +84,8 @@ impl KeptTable {
         if deleted == 1 { Ok(()) } else { Err(self.missed(id)) }
     }
 
-    /// Takes the mark of a deleted thing away, where what it held is still there; one that is not deleted stays. `further` is SQL
-    /// of what is set beside the mark, with a comma in front.
+    /// Restores a deleted object if the content still exists. An active object is unchanged.
+    /// `further` is SQL for additional assignments, with a leading comma.
     pub(super) async fn restore(self, write: &mut Write, id: &str, further: &str) -> Result<(), StoreError> {
         let Self { kind, table, whole, .. } = self;
         let Some(at) = self.deleted_at(write, id).await? else { return Ok(()) };
@@ -97,7 +97,8 @@ impl KeptTable {
         Err(StoreError::Gone { kind, id: id.to_owned(), at: rfc3339(at), can_return: false })
     }
 
-    /// That a thing was deleted, and whether it can come back; or why that cannot be told.
+    /// Returns the error for a deleted object, including whether it can be restored, or a database
+    /// error.
     pub(super) async fn gone<'e>(self, reader: impl SqliteExecutor<'e>, id: &str, at: i64) -> StoreError {
         let Self { kind, table, whole, .. } = self;
         let query = format!("SELECT ({whole}) FROM {table} WHERE id = ?");
@@ -111,12 +112,12 @@ impl KeptTable {
         }
     }
 
-    /// That there is no such thing.
+    /// Returns the error for an unknown object.
     pub(super) fn missed(self, id: &str) -> StoreError {
         StoreError::missed(self.what(), id)
     }
 
-    /// That a row of it does not parse.
+    /// Returns the error for a row that cannot be parsed.
     pub(super) fn damaged(self, error: &serde_json::Error) -> StoreError {
         StoreError::damaged(self.what(), error)
     }

@@ -1,26 +1,26 @@
-//! Kinds of things that people delete and bring back.
+//! Kinds of objects that can be deleted and restored.
 
 use std::fmt;
 
-/// A kind of thing that leaves a word when it is deleted, and can come back until it is forgotten.
+/// Kind of object. A deleted object can be restored before it is purged; a tombstone remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A scenario, with its outcomes.
+    /// A scenario with outcomes.
     Scenario,
     /// A dataset.
     Dataset,
-    /// A run, with its log and its points.
+    /// A run with log and points.
     Run,
     /// A trace.
     Trace,
-    /// A profile, with its files.
+    /// A profile with files.
     Profile,
-    /// A sweep, with its rows.
+    /// A sweep with rows.
     Sweep,
 }
 
 impl Kind {
-    /// What it is called to people.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scenario => "scenario",
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// The path that brings one back by POST.
+    /// Returns the path that restores an object by POST.
     pub fn restore(self, id: &str) -> String {
         match self {
             Self::Scenario => api::path::scenario_restore(id),

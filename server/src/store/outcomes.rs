@@ -1,4 +1,4 @@
-//! What planning gave: outcomes and timelines, keyed by scenario and engine.
+//! Outcomes and timelines, keyed by scenario and engine.
 
 use api::job::{EngineAnswer, PlanningTime, StoredOutcome};
 use jiff::Timestamp;
@@ -10,12 +10,13 @@ use crate::clock::rfc3339;
 
 const WHAT: &str = "outcome";
 
-/// An outcome ready to be stored: while the database is being written, nobody else writes, so that nothing is packed then.
+/// A packed outcome. Packing happens before the write transaction, because a transaction blocks all
+/// writers.
 #[derive(Debug, Clone)]
 pub struct NewOutcome {
     scenario: String,
     engine: String,
-    /// Planners with a plan and its mean time in s, fastest first.
+    /// Planners with a plan and the mean iteration time in s, in ascending order.
     plans: Vec<(PlannerKind, f64)>,
     planning_ms_json: String,
     outcome_json: String,
@@ -23,14 +24,14 @@ pub struct NewOutcome {
     timelines: Vec<PackedTimeline>,
 }
 
-/// Planner, iteration, the compact form of a timeline and its hash.
+/// Planner, iteration, packed timeline and hash.
 type PackedTimeline = (PlannerKind, u32, Vec<u8>, Vec<u8>);
 
 impl NewOutcome {
-    /// Packs an outcome with its timelines, which takes a while for large ones.
+    /// Packs an outcome with timelines. May take long for large outcomes.
     pub fn pack(planning: Planning, planning_ms: &[PlanningTime]) -> Self {
         let Planning { outcome, timelines } = planning;
-        // Each goes when it is packed: all of them twice would be much.
+        // Consumes each timeline when it is packed, to avoid two copies of all timelines in memory.
         let pack = |planned: PlannedTimeline| {
             let packed = api::timeline::encode(&planned.timeline);
             let hash = hashes::of_one(&packed);
@@ -50,11 +51,11 @@ impl NewOutcome {
 }
 
 impl Writer {
-    /// Stores an outcome with its timelines, whole or not at all.
+    /// Stores an outcome with timelines in one transaction.
     pub async fn store_outcome(&self, outcome: &NewOutcome, now: Timestamp) -> Result<(), StoreError> {
         let best = outcome.plans.first();
         let mut write = self.begin().await?;
-        // The same engine gives the same bytes; replacing keeps the two tables together.
+        // The same engine produces the same bytes. Replacing the row keeps both tables consistent.
         sqlx::query("DELETE FROM outcome WHERE scenario_id = ? AND engine = ?")
             .bind(&outcome.scenario)
             .bind(&outcome.engine)
@@ -115,7 +116,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// Whether this engine has answered the scenario.
+    /// Returns true if an outcome of this engine is stored for the scenario.
     pub async fn is_answered(&self, scenario: &str) -> Result<bool, StoreError> {
         let answered: Option<i64> = sqlx::query_scalar("SELECT 1 FROM outcome WHERE scenario_id = ? AND engine = ?")
             .bind(scenario)
@@ -125,7 +126,7 @@ impl Reader {
         Ok(answered.is_some())
     }
 
-    /// The engines that have answered a scenario, the latest answer first.
+    /// Returns the engines with an outcome for the scenario, latest first.
     pub async fn engine_answers(&self, scenario: &str) -> Result<Vec<EngineAnswer>, StoreError> {
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "SELECT engine, created_at_ms FROM outcome WHERE scenario_id = ? ORDER BY created_at_ms DESC, engine DESC",
@@ -137,12 +138,12 @@ impl Reader {
         Ok(rows.into_iter().map(answer).collect())
     }
 
-    /// The outcome of this engine, or the latest of another.
+    /// Returns the outcome of this engine, or the latest outcome of a different engine.
     pub async fn outcome(&self, scenario: &str) -> Result<StoredOutcome, StoreError> {
         self.outcome_of(scenario, None).await
     }
 
-    /// The outcome of an engine; of none in particular, the one that [`Reader::outcome`] shows.
+    /// Returns the outcome of the given engine. The default is the result of [`Reader::outcome`].
     pub async fn outcome_of(&self, scenario: &str, engine: Option<&str>) -> Result<StoredOutcome, StoreError> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
             "SELECT outcome_json, planning_ms_json, created_at_ms FROM outcome
@@ -164,12 +165,12 @@ impl Reader {
         })
     }
 
-    /// A timeline of the outcome that [`Reader::outcome`] shows, in the compact form.
+    /// Returns a packed timeline of the outcome that [`Reader::outcome`] returns.
     pub async fn timeline(&self, scenario: &str, planner: PlannerKind, iteration: u32) -> Result<Vec<u8>, StoreError> {
         self.timeline_of(scenario, None, planner, iteration).await
     }
 
-    /// A timeline of the outcome of an engine, as [`Reader::outcome_of`] finds it.
+    /// Returns a packed timeline of the outcome that [`Reader::outcome_of`] returns.
     pub async fn timeline_of(
         &self,
         scenario: &str,
@@ -193,7 +194,7 @@ impl Reader {
     }
 }
 
-/// Planners with a plan and its mean time, fastest first, as results stand.
+/// Returns planners with a plan and the mean iteration time in s, in ascending order.
 fn plans(outcome: &Outcome) -> Vec<(PlannerKind, f64)> {
     let plans = outcome.results.iter().filter_map(|result| match &result.answer {
         Answer::Planned(planned) => Some((result.planner, planned.metrics.iteration_s)),

@@ -1,7 +1,8 @@
-//! Folders for copies on their way. Whoever makes a copy locks its folder, so that what a killed program left is told from what
-//! another one is making.
+//! Temporary folders for copies. Each folder is locked during copying, which distinguishes active
+//! copies from leftovers of a killed process.
 //!
-//! The lock is not on the copy itself: on network file systems it would lock out SQLite, which writes the copy.
+//! The copy itself is not locked, because on network file systems this locks out SQLite, which
+//! writes the copy.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io;
@@ -14,20 +15,21 @@ use super::file;
 
 const PREFIX: &str = ".planscope-copy-";
 const LOCK: &str = "lock";
-/// How long something without a lock counts as being made. Earlier versions locked nothing; copies that are written change all the time.
+/// Minimum age at which an unlocked file is treated as a leftover. Earlier versions used no locks.
+/// A file in progress changes continuously.
 const YOUNG: Duration = Duration::from_hours(1);
 
-/// A copy on its way, in a folder of its own. Both go when it is dropped.
+/// A copy in a temporary folder. Both are deleted on drop.
 #[derive(Debug)]
 pub(super) struct Passing {
-    // In the order in which they go.
+    // Fields are dropped in this order.
     copy: NamedTempFile,
     _lock: File,
     _folder: TempDir,
 }
 
 impl Passing {
-    /// Makes an empty file for a copy, in the file system of that folder.
+    /// Creates an empty file for a copy, in the same file system as the target.
     pub(super) fn begin(beside: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
@@ -39,38 +41,37 @@ impl Passing {
         Ok(Self { copy, _lock: lock, _folder: folder })
     }
 
-    /// The copy.
     pub(super) fn path(&self) -> &Path {
         self.copy.path()
     }
 
-    /// The copy, open.
     pub(super) fn file(&self) -> &File {
         self.copy.as_file()
     }
 
-    /// Gives the copy a name that nobody has.
+    /// Renames the copy. Fails if the target exists.
     pub(super) fn named(self, to: &Path) -> io::Result<File> {
         let Self { copy, _lock, _folder } = self;
         Ok(copy.persist_noclobber(to)?)
     }
 }
 
-/// The lock of a folder. It is held before it has its name, so that nobody finds it free.
+/// Locks a folder. The lock file is renamed only when it is locked, so no process can see it
+/// unlocked.
 fn locked(folder: &Path) -> io::Result<File> {
     let made = folder.join("lock-to-be");
     let lock = file::private(OpenOptions::new().write(true).create_new(true)).open(&made)?;
     match lock.try_lock() {
         Ok(()) => fs::rename(&made, folder.join(LOCK))?,
-        // Without locks the folder has none, and counts as left when it is old.
+        // On file systems that do not support locks, an old folder is treated as a leftover.
         Err(error) => tracing::warn!("a copy on its way cannot be locked: {error}"),
     }
     Ok(lock)
 }
 
-/// Removes copies that no program is making any more from the folder of a file. Says which.
+/// Deletes leftover copies in the folder of a database and returns their paths.
 pub fn remove_left(beside: &Path) -> Vec<PathBuf> {
-    // A folder that cannot be read has nothing that could be removed.
+    // An unreadable folder contains nothing that could be deleted.
     let Ok(entries) = fs::read_dir(file::folder(beside)) else { return Vec::new() };
     let ours = |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
     entries.filter_map(Result::ok).filter(ours).filter_map(|entry| removed(&entry).then(|| entry.path())).collect()
@@ -80,7 +81,7 @@ fn removed(entry: &DirEntry) -> bool {
     let Ok(kind) = entry.file_type() else { return false };
     let path = entry.path();
     if kind.is_dir() {
-        // Held until the folder is gone.
+        // Locked until the folder is deleted.
         let lock = OpenOptions::new().write(true).open(path.join(LOCK));
         let is_left = match &lock {
             Ok(lock) => lock.try_lock().is_ok(),
@@ -92,7 +93,7 @@ fn removed(entry: &DirEntry) -> bool {
     }
 }
 
-/// Whether a file, or what is in a folder, was last changed long ago.
+/// Returns true if a file, or all files in a folder, were last changed long ago.
 fn is_old(path: &Path) -> bool {
     let age = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok()?.elapsed().ok();
     let within = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
@@ -132,7 +133,7 @@ mod tests {
         }
         copy.named(&target).unwrap();
         assert_eq!(names(folder.path()), ["copy.db"]);
-        // What is there is not overwritten, and the copy goes.
+        // An existing target is not overwritten, and the copy is deleted.
         Passing::begin(folder.path()).unwrap().named(&target).unwrap_err();
         assert_eq!(names(folder.path()), ["copy.db"]);
     }
@@ -143,12 +144,12 @@ mod tests {
         let beside = folder.path().join("planscope.db");
         let path = |name: &str| folder.path().join(name);
         let making = Passing::begin(folder.path()).unwrap();
-        // A killed program: its folder is there, its lock is not held.
+        // State of a killed process: the folder exists and its lock is free.
         fs::create_dir(path(".planscope-copy-killed")).unwrap();
         for name in [LOCK, "copy"] {
             fs::write(path(".planscope-copy-killed").join(name), "").unwrap();
         }
-        // Earlier versions left files without a lock.
+        // Earlier versions left unlocked files.
         for name in [".planscope-copy-old", ".planscope-copy-young", "planscope.db", ".another"] {
             fs::write(path(name), "").unwrap();
         }

@@ -5,7 +5,8 @@ use sha2::{Digest, Sha256};
 
 use super::ProfileFile;
 
-/// Separates addresses of profiles from hashes of the same bytes made for other purposes.
+/// Domain separation for the content address. The same bytes have different hashes for other
+/// purposes.
 const DOMAIN: &[u8] = b"planscope profile\0";
 
 /// The content address of a profile: of where it comes from, what it puts into a scenario and its files.

@@ -1,4 +1,4 @@
-//! Profiles: what was measured, and what was fitted to it.
+//! Profiles: measurement files and fitted results.
 
 use api::profile::{FittedPart, PhaseFactor, Profile, ProfileEffect, ProfileList, ProfileSource, ProfileSummary};
 use api::shelf::Words;
@@ -12,7 +12,7 @@ use crate::clock::rfc3339;
 
 const PROFILE: KeptTable =
     KeptTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
-/// Takes what it holds, and its files with it, however many.
+/// Purges content and files in one transaction.
 const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0, sha256 = NULL
          WHERE id = (SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL LIMIT 1)
@@ -20,7 +20,7 @@ const FORGETTING: Forgetting = Forgetting {
     with_it: &["DELETE FROM profile_file WHERE profile_id = ?"],
 };
 
-/// The list of profiles.
+/// List of profiles.
 pub(crate) const PROFILES: Shelf = Shelf {
     table: "profile",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || source_json || ' ' || id",
@@ -33,33 +33,33 @@ pub(crate) const PROFILES: Shelf = Shelf {
         Order { name: "created", key: "created_at_ms" },
         Order { name: "name", key: "lower(name)" },
         Order { name: "measurements", key: "measurements" },
-        // Those that fit nothing count as the worst.
+        // Profiles that lack a residual are sorted last.
         Order { name: "residual", key: "coalesce(residual, 1e300)" },
         Order { name: "size", key: "bytes" },
     ],
 };
 
-/// A file of measurements as it came.
+/// A measurement file as uploaded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileFile {
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// Devices of a group, where whoever uploaded it said so.
+    /// Rank count of the group, if specified at upload.
     pub ranks: Option<u32>,
-    /// The file.
+    /// File content.
     pub content: Vec<u8>,
 }
 
-/// What was fitted.
+/// Result of the fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileContent {
-    /// What it puts into a scenario.
+    /// Change to a scenario.
     pub effect: ProfileEffect,
-    /// Part by part.
+    /// Fitted parts.
     pub parts: Vec<FittedPart>,
-    /// What was read, in words.
+    /// Import report as text lines.
     pub report: Vec<String>,
-    /// Phases of a run.
+    /// Factors per phase, for profiles from a run.
     #[serde(default)]
     pub factors: Vec<PhaseFactor>,
 }
@@ -69,31 +69,32 @@ pub struct ProfileContent {
 pub struct NewProfile {
     /// Content address.
     pub id: String,
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// Where it comes from.
+    /// Source of the measurements.
     pub source: ProfileSource,
-    /// Measurements that were read.
+    /// Number of measurements.
     pub measurements: u64,
     /// Mean relative residual.
     pub residual: Option<f64>,
-    /// What it was fitted from beside its files, JSON.
+    /// Inputs of the fit in addition to the files, as JSON.
     pub base: Option<String>,
-    /// What was fitted.
+    /// Result of the fit.
     pub content: ProfileContent,
-    /// Files.
+    /// Measurement files.
     pub files: Vec<ProfileFile>,
 }
 
-/// What a new profile takes the place of.
+/// Profile that a new profile replaces.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Replaced<'a> {
-    /// The profile that goes, to be brought back like any deleted one.
+    /// Profile to delete. It can be restored like any deleted profile.
     pub id: Option<&'a str>,
 }
 
 impl Writer {
-    /// Stores a profile; the same content again changes nothing, except that a deleted one is back. Says whether it is new.
+    /// Stores a profile and returns true if it is new. Existing content is unchanged; a deleted
+    /// profile is restored.
     pub async fn store_profile(
         &self,
         profile: &NewProfile,
@@ -111,7 +112,7 @@ impl Writer {
         let is_new = known != Some(None);
         if is_new {
             write.room_for(content.len() + files).await?;
-            // Word of a deleted one goes with its files; tags and note begin anew.
+            // The tombstone and the files are removed. Tags and note start empty.
             sqlx::query("DELETE FROM profile WHERE id = ?").bind(&profile.id).execute(&mut *write).await?;
             sqlx::query(
                 "INSERT INTO profile (id, name, tags_json, source_json, measurements, residual, bytes, created_at_ms,
@@ -154,35 +155,35 @@ impl Writer {
         Ok(is_new)
     }
 
-    /// Changes name, note and tags.
+    /// Changes name, note, tags and pin.
     pub async fn change_profile(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         PROFILE.change(&mut write, id, words, now).await?;
         write.commit().await
     }
 
-    /// Deletes a profile. Its files stay until [`Writer::forget_profiles`].
+    /// Marks a profile as deleted. [`Writer::forget_profiles`] deletes the files.
     pub async fn delete_profile(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         PROFILE.delete(&mut write, id, now).await?;
         write.commit().await
     }
 
-    /// Brings a deleted profile back, unless it was forgotten; one that is there stays.
+    /// Restores a deleted profile. Fails if it was purged. An active profile is unchanged.
     pub async fn restore_profile(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         PROFILE.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time, one after the other, so that others write in between. Says how many
-    /// profiles went.
+    /// Purges profiles deleted before the given time. Each profile is a separate transaction, so
+    /// that other writers can run in between. Returns the count.
     pub async fn forget_profiles(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.forget_all(&FORGETTING, before).await
     }
 }
 
-/// Everything of a row that lists show.
+/// All columns for the list.
 type SummaryRow =
     (String, String, Option<String>, String, String, i64, Option<f64>, i64, i64, Option<i64>, Option<i64>);
 
@@ -190,7 +191,7 @@ const COLUMNS: &str =
     "id, name, note, tags_json, source_json, measurements, residual, created_at_ms, bytes, deleted_at_ms, pinned_at_ms";
 
 impl Reader {
-    /// A page of the stored profiles.
+    /// Returns a page of the stored profiles.
     pub(crate) async fn profiles(&self, wanted: &Wanted, retention_days: u32) -> Result<ProfileList, StoreError> {
         let mut found = self.page(&PROFILES, wanted).await?;
         found.page.retention_days = retention_days;
@@ -201,7 +202,7 @@ impl Reader {
         Ok(ProfileList { profiles: rows.into_iter().map(summary).collect::<Result<_, _>>()?, page: found.page })
     }
 
-    /// One profile, whole.
+    /// Returns a complete profile.
     pub async fn profile(&self, id: &str) -> Result<Profile, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM profile WHERE id = ?");
         let row: SummaryRow = sqlx::query_as(sqlx::AssertSqlSafe(query))
@@ -218,7 +219,7 @@ impl Reader {
         Ok(Profile { summary: summary(row)?, effect, parts, report, factors })
     }
 
-    /// What a profile was fitted from: its base and its files, in their order.
+    /// Returns a profile's base, and the files in upload order.
     pub async fn profile_files(&self, id: &str) -> Result<(Option<String>, Vec<ProfileFile>), StoreError> {
         let base: Option<Option<String>> = sqlx::query_scalar("SELECT base_json FROM profile WHERE id = ?")
             .bind(id)

@@ -1,17 +1,17 @@
-//! The pool that reads.
+//! Pool of read-only connections.
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
 
 use super::StoreError;
 use super::usage::Quota;
 
-/// Reads a little: SQLite opens the journal with the first look at the database.
+/// Runs a small query, because SQLite opens the journal on first use.
 pub(super) async fn look(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     sqlx::query("SELECT 1 FROM sqlite_schema LIMIT 1").execute(connection).await?;
     Ok(())
 }
 
-/// Connections that cannot write. SQLite in WAL mode lets them read while something is written.
+/// Pool of read-only connections. In WAL mode they work during a write.
 #[derive(Debug, Clone)]
 pub struct Reader {
     pool: SqlitePool,
@@ -20,7 +20,8 @@ pub struct Reader {
 
 impl Reader {
     pub(super) async fn open(options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
-        // All are opened now, with the journal, and stay open, so that what is stored can be read although the file was deleted.
+        // All connections are opened now, together with the journal, and remain open. Stored data
+        // is therefore available even if the file is deleted.
         let lasting = SqlitePoolOptions::new()
             .min_connections(4)
             .max_connections(4)
@@ -34,7 +35,7 @@ impl Reader {
         &self.pool
     }
 
-    /// Bytes that the database may hold.
+    /// Returns the size limit in bytes.
     pub fn quota(&self) -> Option<u64> {
         self.quota.most()
     }
@@ -47,7 +48,7 @@ impl Reader {
         self.pool.close().await;
     }
 
-    /// Whether the database answers.
+    /// Checks that the database responds to a query.
     pub async fn is_answering(&self) -> Result<(), StoreError> {
         sqlx::query("SELECT 1 FROM scenario LIMIT 1").fetch_optional(&self.pool).await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Runs: opened, changed, deleted, brought back, and forgotten for good.
+//! Runs: creation, changes, deletion, restore and purge.
 
 mod listing;
 mod log;
@@ -16,14 +16,15 @@ use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, StoreError, Writer, hashes};
 
-/// What has no name is being forgotten, and an import without an end broke off.
+/// An empty name marks a run that is being purged. An imported run that has no end is an
+/// interrupted import.
 const RUN: KeptTable = KeptTable {
     kind: Kind::Run,
     table: "run",
     name: "name",
     whole: "name <> '' AND (origin <> 'imported' OR ended_at_ms IS NOT NULL)",
 };
-/// Takes the name and all that is small; points and bytes go later, in parts.
+/// Clears the name and all small columns. Points and log bytes are deleted later, in batches.
 const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
              report_json = '{}', key_hash = NULL, asked_hash = NULL, scenario_id = NULL, planner = NULL
@@ -35,11 +36,11 @@ const FORGETTING: Forgetting = Forgetting {
          RETURNING id",
     with_it: &["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?", "DELETE FROM run_log_table WHERE run_id = ?"],
 };
-/// Tokens of one run that are good at once; beyond it the oldest ends.
+/// Maximum number of valid tokens per run. Beyond this limit, the oldest token becomes invalid.
 const MOST_TOKENS: i64 = 8;
-/// Pieces of a log that are deleted in one transaction, so that others write in between.
+/// Log chunks deleted per transaction, so that other writers can run in between.
 const PIECES_AT_ONCE: i64 = 256;
-/// Points that are deleted in one transaction.
+/// Points deleted per transaction.
 const POINTS_AT_ONCE: i64 = 20_000;
 
 /// A run to be stored.
@@ -47,61 +48,61 @@ const POINTS_AT_ONCE: i64 = 20_000;
 pub struct RunRow {
     /// Identifier.
     pub id: String,
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// How its log comes.
+    /// Source of the log.
     pub origin: RunOrigin,
-    /// Scenario that it is held against.
+    /// Scenario for comparison.
     pub scenario: Option<String>,
-    /// Planner of that scenario.
+    /// Planner in the scenario.
     pub planner: Option<PlannerKind>,
-    /// Hash of the token that its log must carry.
+    /// Hash of the token for log uploads.
     pub token: [u8; 32],
-    /// What makes a repeated request the same one.
+    /// Idempotency key of the request.
     pub key: Option<RequestKey>,
-    /// Table of patterns of the user's own for the lines of its log, valid, as text.
+    /// Table with user-defined patterns for log lines, as validated text.
     pub log_table: Option<String>,
 }
 
-/// What makes a repeated request the same one.
+/// Identifies repeated requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestKey {
-    /// Hash of the Idempotency-Key.
+    /// Hash of the Idempotency-Key header.
     pub key: [u8; 32],
-    /// Hash of what was asked with it.
+    /// Hash of the request content.
     pub asked: [u8; 32],
 }
 
-/// What came of opening a run.
+/// Result of creating a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// It is new.
+    /// The run was created.
     New,
-    /// The same request opened this one before.
+    /// The same request created this run earlier.
     Known(String),
-    /// Another request came with the same key.
+    /// The key belongs to a different request.
     OtherRequest,
 }
 
-/// What is to be changed of a run; outer `None` leaves it, inner `None` removes it.
+/// Changes to a run. `None` means unchanged.
 #[derive(Debug, Default)]
 pub struct RunChanges {
-    /// Name to show.
+    /// Display name.
     pub name: Option<String>,
-    /// Note; empty for none.
+    /// Note. An empty text removes it.
     pub note: Option<String>,
-    /// All tags.
+    /// Complete list of tags.
     pub tags: Option<Vec<String>>,
-    /// Scenario; empty for none.
+    /// Scenario. An empty text removes it.
     pub scenario: Option<String>,
-    /// Planner of that scenario.
+    /// Planner in the scenario.
     pub planner: Option<PlannerKind>,
-    /// Whether it stands in front of the list.
+    /// Pinned at the top of the list.
     pub pinned: Option<bool>,
 }
 
 impl Writer {
-    /// Stores a run, unless the same request stored it before. A hidden one counts as deleted until it is restored.
+    /// Stores a run, unless the same request has created a run. A hidden run is marked as deleted.
     pub async fn open_run(
         &self,
         run: &RunRow,
@@ -147,7 +148,7 @@ impl Writer {
         Ok(Opened::New)
     }
 
-    /// What the same request made before.
+    /// Returns the result of an earlier identical request.
     pub async fn made_before(&self, key: RequestKey) -> Result<Opened, StoreError> {
         let mut write = self.begin().await?;
         let known = opened_with(&mut write, Some(key)).await?;
@@ -155,10 +156,10 @@ impl Writer {
         Ok(known)
     }
 
-    /// Gives up an import that is not shown: it is forgotten as soon as anything is.
+    /// Marks a hidden import for purging.
     pub async fn give_up_import(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        // Where it failed at its first step there is no row.
+        // No row exists if the import failed in the first step.
         sqlx::query(
             "UPDATE run SET deleted_at_ms = 0 WHERE id = ? AND origin = 'imported' AND deleted_at_ms IS NOT NULL",
         )
@@ -168,7 +169,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Gives up the imports that a server before began and did not end. Says how many.
+    /// Marks unfinished imports from earlier servers for purging. Returns the count.
     pub async fn give_up_imports(&self) -> Result<u64, StoreError> {
         let mut write = self.begin().await?;
         let given_up = sqlx::query(
@@ -181,8 +182,8 @@ impl Writer {
         Ok(given_up)
     }
 
-    /// Shows a run that was stored hidden, unless the same request made another one meanwhile: then it is forgotten as soon as
-    /// anything is.
+    /// Shows a hidden run. If the same request created a different run in the meantime, this run is
+    /// marked for purging instead.
     pub async fn show_run(&self, id: &str, key: Option<RequestKey>) -> Result<Opened, StoreError> {
         let mut write = self.begin().await?;
         let known = opened_with(&mut write, key).await?;
@@ -203,7 +204,8 @@ impl Writer {
         Ok(known)
     }
 
-    /// Makes a further token good for a run. The token is made while no other can be renewed.
+    /// Adds a valid token to a run. The token is created inside the transaction, so no concurrent
+    /// renewal is possible.
     pub async fn admit_to_run(
         &self,
         id: &str,
@@ -216,7 +218,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Gives a run a new token; all others end.
+    /// Sets a new token and invalidates all other tokens.
     pub async fn renew_run_token(&self, id: &str, token: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         RUN.present(&mut write, id).await?;
@@ -225,7 +227,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Changes what stands beside a run.
+    /// Changes name, note, tags, pin, scenario and planner.
     pub async fn change_run(&self, id: &str, changes: &RunChanges, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         RUN.present(&mut write, id).await?;
@@ -261,22 +263,22 @@ impl Writer {
         write.commit().await
     }
 
-    /// Deletes a run. Its bytes and points stay until [`Writer::forget_runs`].
+    /// Marks a run as deleted. [`Writer::forget_runs`] deletes log bytes and points.
     pub async fn delete_run(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         RUN.delete(&mut write, id, now).await?;
         write.commit().await
     }
 
-    /// Brings a deleted run back; one that is there stays. One whose bytes went is gone.
+    /// Restores a deleted run. An active run is unchanged. Fails if the log bytes were purged.
     pub async fn restore_run(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         RUN.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time: bytes, points and names go, the identifier stays and says when.
-    /// Returns how many runs went.
+    /// Purges runs deleted before the given time: log bytes, points and names are deleted.
+    /// Identifier and deletion time remain. Returns the count.
     pub async fn forget_runs(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         while let Some(id) = self.forget_next(&FORGETTING, deleted_before).await? {
@@ -302,7 +304,8 @@ impl Writer {
     }
 }
 
-/// What the request of that key made before; new where there is no key.
+/// Returns the result of an earlier request with this key. Returns [`Opened::New`] if `key` is
+/// `None`.
 async fn opened_with(write: &mut super::Write, key: Option<RequestKey>) -> Result<Opened, StoreError> {
     let Some(key) = key else { return Ok(Opened::New) };
     let known: Option<(String, Vec<u8>, Option<i64>)> =
@@ -318,7 +321,7 @@ async fn opened_with(write: &mut super::Write, key: Option<RequestKey>) -> Resul
     }
 }
 
-/// Makes a token good for a run.
+/// Adds a valid token to a run.
 async fn admit(write: &mut super::Write, id: &str, token: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
     sqlx::query("INSERT OR IGNORE INTO run_token (run_id, token_hash, created_at_ms) VALUES (?, ?, ?)")
         .bind(id)

@@ -1,4 +1,4 @@
-//! Scenarios: drafts, kept ones, and the rows that deleted ones leave.
+//! Scenarios: drafts, saved scenarios and tombstones.
 
 use api::problem::ScenarioCandidate;
 use api::scenario::{BestOf, KeptSource, PlanLine, PlanList, ScenarioLine, ScenarioList, StoredScenario};
@@ -19,7 +19,7 @@ pub(super) const SCENARIO: KeptTable = KeptTable {
     name: "title",
     whole: "id IN (SELECT id FROM deleted_scenario)",
 };
-/// Takes what it says, and its outcomes with it.
+/// Clears the content and deletes the outcomes.
 const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE scenario SET title = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL, model = NULL,
              cluster = NULL, made_title = NULL, kept = 0
@@ -31,10 +31,11 @@ const FORGETTING: Forgetting = Forgetting {
          RETURNING id",
     with_it: &["DELETE FROM deleted_scenario WHERE id = ?", "DELETE FROM outcome WHERE scenario_id = ?"],
 };
-/// Shortest prefix that stands for a scenario: 50 bits, so that two never meet by chance.
+/// Minimum length of a prefix that identifies a scenario: 50 bits, so a random collision is very
+/// unlikely.
 pub(crate) const SHORTEST_PREFIX: usize = 10;
 
-/// The list of kept scenarios.
+/// List of saved scenarios.
 pub(crate) const SCENARIOS: Shelf = Shelf {
     table: "scenario_shelf",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || id",
@@ -49,12 +50,12 @@ pub(crate) const SCENARIOS: Shelf = Shelf {
         Order { name: "model", key: "lower(coalesce(model, ''))" },
         Order { name: "cluster", key: "lower(coalesce(cluster, ''))" },
         Order { name: "planner", key: "coalesce(best_planner, '')" },
-        // Those without a plan count as slower than any.
+        // Scenarios with no plan are sorted last.
         Order { name: "time", key: "coalesce(best_iteration_s, 1e300)" },
     ],
 };
 
-/// The list of drafts, the last used first.
+/// List of drafts, most recently used first.
 pub(crate) const DRAFTS: Shelf = Shelf {
     listed: "kept = 0",
     stored: "0",
@@ -63,7 +64,7 @@ pub(crate) const DRAFTS: Shelf = Shelf {
     ..SCENARIOS
 };
 
-/// The list of plans of all scenarios, drafts included.
+/// List of plans for all scenarios, including drafts.
 pub(crate) const PLANS: Shelf = Shelf {
     table: "plan_shelf",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || planner || ' ' || engine || ' ' || scenario_id",
@@ -81,21 +82,21 @@ pub(crate) const PLANS: Shelf = Shelf {
     ],
 };
 
-/// What a prefix stands for.
+/// Result of a prefix lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// One scenario, perhaps deleted.
+    /// One match, possibly deleted.
     One(String),
-    /// Several, of which the first ten.
+    /// Several matches; at most the first ten.
     Several(Vec<String>),
 }
 
 impl Writer {
-    /// Stores a scenario as a draft of a client. One that is stored already stays, except that a draft takes a new title.
-    /// Returns whether it is new.
+    /// Stores a scenario as a client's draft and returns true if it is new. An existing scenario is
+    /// unchanged, except that a draft receives the new title.
     ///
     /// # Errors
-    /// There is no room for another draft, within the quota or the bounds on drafts.
+    /// The database is full, or the draft limit is reached.
     pub async fn store_scenario(
         &self,
         id: &ScenarioId,
@@ -142,7 +143,7 @@ impl Writer {
         if stored != 1 {
             return Err(SCENARIO.missed(id.as_str()));
         }
-        // What was deleted is there again, with what was planned for it.
+        // Storing a deleted scenario also restores the outcomes.
         sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id.as_str()).execute(&mut *write).await?;
         drafts::use_draft(&mut write, id.as_str(), client, now).await?;
         if is_new {
@@ -152,7 +153,8 @@ impl Writer {
         Ok(is_new)
     }
 
-    /// Puts a scenario into the list, under a new title where one is given. A link changes nothing of one that is kept by hand.
+    /// Saves a scenario to the list, with a new title if given. A link does not change a scenario
+    /// that a user has saved.
     pub async fn keep_scenario(
         &self,
         id: &str,
@@ -179,7 +181,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Changes what people say of a scenario. A pinned one is kept.
+    /// Changes name, note, tags and pin. Pinning also saves the scenario.
     pub async fn change_scenario(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         SCENARIO.change(&mut write, id, words, now).await?;
@@ -192,7 +194,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Brings a deleted scenario back with its outcomes, as it was; one that is there stays.
+    /// Restores a deleted scenario with the outcomes. An active scenario is unchanged.
     pub async fn restore_scenario(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let content =
@@ -202,12 +204,13 @@ impl Writer {
         write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many scenarios went.
+    /// Purges scenarios deleted before the given time. Identifier and deletion time remain. Returns
+    /// the count.
     pub async fn forget_scenarios(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         self.forget_all(&FORGETTING, deleted_before).await
     }
 
-    /// Deletes a scenario, leaving word of when. It and its outcomes can come back until [`Writer::forget_scenarios`].
+    /// Marks a scenario as deleted. [`Writer::forget_scenarios`] deletes content and outcomes.
     pub async fn delete_scenario(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query(
@@ -232,7 +235,6 @@ impl Writer {
     }
 }
 
-/// A row of the table.
 #[derive(sqlx::FromRow)]
 struct ScenarioRow {
     scenario_json: Option<String>,
@@ -246,7 +248,6 @@ struct ScenarioRow {
     pinned_at_ms: Option<i64>,
 }
 
-/// A row of the list.
 #[derive(sqlx::FromRow)]
 struct LineRow {
     id: String,
@@ -265,7 +266,6 @@ struct LineRow {
     failure: Option<String>,
 }
 
-/// A row of the list of plans.
 #[derive(sqlx::FromRow)]
 struct PlanRow {
     id: String,
@@ -283,7 +283,8 @@ struct PlanRow {
     layout_json: Option<String>,
 }
 
-/// Rows of the list of plans by their identifiers, each with the layout of the outcome. A large outcome is not read: the list stays fast.
+/// SQL for rows in the plan list by identifier, with the layout from the outcome. Large outcomes
+/// are not parsed, to keep the list fast.
 const PLAN_ROWS: &str = "
 SELECT plan_shelf.*, (
     SELECT result.value -> '$.answer.layout'
@@ -294,9 +295,9 @@ SELECT plan_shelf.*, (
 FROM plan_shelf WHERE id IN (SELECT value FROM json_each(?))";
 
 impl Reader {
-    /// What a prefix (or a whole identifier) in lower case stands for.
+    /// Resolves a lowercase prefix or a complete identifier.
     pub async fn resolve(&self, prefix: &str) -> Result<Resolved, StoreError> {
-        // '{' follows 'z', so the range holds every identifier with that prefix.
+        // '{' follows 'z' in ASCII, so the range includes all identifiers with this prefix.
         let mut found: Vec<String> =
             sqlx::query_scalar("SELECT id FROM scenario WHERE id >= ?1 AND id < ?1 || '{' ORDER BY id LIMIT 10")
                 .bind(prefix)
@@ -309,7 +310,7 @@ impl Reader {
         }
     }
 
-    /// A stored scenario, by its whole identifier.
+    /// Returns a stored scenario by complete identifier.
     pub async fn scenario(&self, id: &str) -> Result<StoredScenario, StoreError> {
         let row: ScenarioRow = sqlx::query_as(
             "SELECT scenario_json, title, kept, kept_by, created_at_ms, deleted_at_ms, note, tags_json, pinned_at_ms
@@ -337,7 +338,7 @@ impl Reader {
         })
     }
 
-    /// Scenarios that an ambiguous prefix may stand for.
+    /// Returns the scenarios that match an ambiguous prefix.
     pub async fn candidates(&self, ids: &[String]) -> Result<Vec<ScenarioCandidate>, StoreError> {
         let mut candidates = Vec::with_capacity(ids.len());
         for id in ids {
@@ -358,12 +359,12 @@ impl Reader {
         Ok(candidates)
     }
 
-    /// A page of the kept scenarios, each with the fastest planner of its latest outcome.
+    /// Returns a page of the saved scenarios, each with the best planner in the latest outcome.
     pub(crate) async fn scenarios(&self, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
         self.scenarios_of(&SCENARIOS, wanted).await
     }
 
-    /// A page of the drafts of a client, the same way.
+    /// Returns a page of a client's drafts, each with the best planner in the latest outcome.
     pub(crate) async fn drafts(&self, client: &Client, mut wanted: Wanted) -> Result<ScenarioList, StoreError> {
         let own = "id IN (SELECT scenario_id FROM draft_client WHERE client = ".to_owned();
         wanted.filters.push((own, client.as_str().to_owned(), ")"));
@@ -403,7 +404,7 @@ impl Reader {
         Ok(ScenarioList { scenarios, page: found.page })
     }
 
-    /// A page of the plans of all scenarios.
+    /// Returns a page of plans for all scenarios.
     pub(crate) async fn plans(&self, wanted: &Wanted) -> Result<PlanList, StoreError> {
         let found = self.page(&PLANS, wanted).await?;
         let rows: Vec<PlanRow> = sqlx::query_as(PLAN_ROWS).bind(found.json()).fetch_all(self.pool()).await?;
@@ -431,8 +432,8 @@ impl Reader {
         Ok(PlanList { plans, current_engine: ENGINE.to_owned(), page: found.page })
     }
 
-    /// The shortest prefix that no other scenario shares: one character more than it shares with its
-    /// neighbours in order.
+    /// Returns the shortest unique prefix: one character longer than the common prefix with the
+    /// neighbors in sort order.
     async fn short(&self, id: &str) -> Result<String, StoreError> {
         let (before, after): (Option<String>, Option<String>) = sqlx::query_as(
             "SELECT (SELECT max(id) FROM scenario WHERE id < ?1), (SELECT min(id) FROM scenario WHERE id > ?1)",
@@ -454,13 +455,13 @@ fn words(json: &str) -> Result<Vec<String>, StoreError> {
     serde_json::from_str(json).map_err(|error| SCENARIO.damaged(&error))
 }
 
-/// The cluster in words, "4 x 8 A100-80GB".
+/// Returns a cluster description, for example "4 x 8 A100-80GB".
 fn cluster_words(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     format!("{} x {} {}", cluster.nodes, cluster.devices_per_node, cluster.name)
 }
 
-/// What a scenario without a title is called.
+/// Returns the default title.
 fn made_title(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);

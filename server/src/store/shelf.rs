@@ -1,83 +1,83 @@
-//! One page of any list: search, tag, order, pinned first, and where the other pages are.
+//! Generic list pages: search, tag filter, sort order, pinned items first, and links to other
+//! pages.
 //!
-//! Pages are told by the thing they stand behind, not by a number, so that what is stored meanwhile moves nothing from one
-//! page to another.
+//! Pages are identified by the preceding item, not by a page number, so concurrent inserts do not
+//! shift items between pages.
 
 use api::shelf::ListPage;
 use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Reader, StoreError};
 
-/// An order of a list.
+/// Sort order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order {
-    /// Its name in addresses.
+    /// Name in URLs.
     pub(crate) name: &'static str,
-    /// SQL of what is compared; never NULL.
+    /// SQL sort key; never NULL.
     pub(crate) key: &'static str,
 }
 
-/// A list: SQL of where it stands and of what it looks at. Every table has `id`, `pinned_at_ms` and `deleted_at_ms`.
+/// List definition as SQL fragments. The table has columns `id`, `pinned_at_ms` and
+/// `deleted_at_ms`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shelf {
     /// Table or view.
     pub(crate) table: &'static str,
-    /// All that a search looks at.
+    /// Text to search.
     pub(crate) text: &'static str,
-    /// Tags, a JSON list.
+    /// Tags as a JSON list.
     pub(crate) tags: &'static str,
-    /// Which rows stand on it.
+    /// Condition for listed rows.
     pub(crate) listed: &'static str,
-    /// Which of the deleted rows can come back.
+    /// Condition for deleted rows that can be restored.
     pub(crate) can_return: &'static str,
-    /// Sum of the bytes of what is stored.
+    /// Total size in bytes.
     pub(crate) stored: &'static str,
-    /// Sum of the bytes of what is deleted and can come back.
+    /// Total size in bytes for deleted items that can be restored.
     pub(crate) deleted: &'static str,
-    /// Orders; the first one, the other way round, is that of a list that is asked for none.
+    /// Sort orders. The default is the first order, descending.
     pub(crate) orders: &'static [Order],
 }
 
-/// One more condition: SQL before a value, the value, SQL behind it.
+/// Additional condition: SQL prefix, value, and SQL suffix.
 pub(crate) type Filter = (String, String, &'static str);
 
-/// Which part of a list is wanted.
+/// List request parameters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// Words that must all be found.
+    /// Search words; all must match.
     pub(crate) words: Vec<String>,
-    /// Tag that it must bear.
+    /// Required tag.
     pub(crate) tag: Option<String>,
-    /// Name of the order.
+    /// Sort order name.
     pub(crate) order: String,
-    /// Whether the order is the other way round.
     pub(crate) is_descending: bool,
-    /// The thing before the page.
+    /// Last item on the preceding page.
     pub(crate) after: Option<String>,
-    /// Most things.
+    /// Maximum number of items.
     pub(crate) limit: u32,
-    /// Deleted things in place of the others.
+    /// If true, lists deleted items only.
     pub(crate) is_deleted: bool,
-    /// Further conditions.
+    /// Additional conditions.
     pub(crate) filters: Vec<Filter>,
 }
 
-/// A page, as identifiers in their order.
+/// A page as an ordered list of identifiers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Found {
-    /// Identifiers.
     pub(crate) ids: Vec<String>,
-    /// What is said of the whole list.
+    /// Metadata for the complete list.
     pub(crate) page: ListPage,
 }
 
 impl Found {
-    /// The identifiers as a JSON list, for `json_each`.
+    /// Returns the identifiers as a JSON list for `json_each`.
     pub(crate) fn json(&self) -> String {
         serde_json::to_string(&self.ids).expect("texts")
     }
 
-    /// Things put into the order of the page.
+    /// Sorts items into page order.
     pub(crate) fn in_order<T>(&self, mut things: Vec<T>, id: impl Fn(&T) -> &str) -> Vec<T> {
         things.sort_by_key(|thing| self.ids.iter().position(|known| known == id(thing)));
         things
@@ -85,19 +85,19 @@ impl Found {
 }
 
 impl Shelf {
-    /// The order of that name, where there is one.
+    /// Returns the sort order with this name.
     pub(crate) fn order(&self, name: &str) -> Option<Order> {
         self.orders.iter().copied().find(|order| order.name == name)
     }
 
-    /// What is compared: pinned things first, the key, the identifier.
+    /// Returns the sort keys: pinned flag, order key and identifier.
     fn keys(&self, wanted: &Wanted) -> [&'static str; 3] {
         let key = self.order(&wanted.order).unwrap_or(self.orders[0]).key;
         let pinned = if wanted.is_descending { "pinned_at_ms IS NOT NULL" } else { "pinned_at_ms IS NULL" };
         [pinned, key, "id"]
     }
 
-    /// Adds the conditions of the question.
+    /// Appends the filter conditions to the query.
     fn matching(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted) {
         query.push(" WHERE ").push(self.listed).push(" AND ");
         if wanted.is_deleted {
@@ -118,7 +118,7 @@ impl Shelf {
         }
     }
 
-    /// Adds that a row stands on one side of another.
+    /// Appends a condition: the row is before or after the given row in sort order.
     fn beside(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted, sign: &str, id: &str) {
         let keys = self.keys(wanted).join(", ");
         query.push(format!(" AND ({keys}) {sign} (SELECT {keys} FROM {} WHERE id = ", self.table));
@@ -127,7 +127,7 @@ impl Shelf {
 }
 
 impl Reader {
-    /// One page of a list.
+    /// Returns a page.
     pub(crate) async fn page(&self, shelf: &Shelf, wanted: &Wanted) -> Result<Found, StoreError> {
         let (forth, back) = ((">", "ASC"), ("<", "DESC"));
         let ((onwards, direction), (backwards, back)) =

@@ -1,4 +1,4 @@
-//! Sweeps and the rows of their points, keyed by sweep, engine and number.
+//! Sweeps and result rows, keyed by sweep, engine and point number.
 
 mod attempts;
 
@@ -18,19 +18,19 @@ use crate::clock::rfc3339;
 
 const SWEEP: KeptTable =
     KeptTable { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
-/// Takes the sweep itself; its rows go later, in parts.
+/// Clears the sweep definition. Rows are deleted later, in batches.
 const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
          WHERE id = (SELECT id FROM sweep WHERE deleted_at_ms < ? AND (sweep_json IS NOT NULL OR bytes > 0) LIMIT 1)
          RETURNING id",
     with_it: &["DELETE FROM sweep_attempt WHERE sweep_id = ?"],
 };
-/// Stored sweeps that are parsed at once, off the async threads.
+/// Limits concurrent parsing of stored sweeps on blocking threads.
 static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(2);
-/// Rows that are deleted in one transaction, so that others write in between.
+/// Rows deleted per transaction, so that other writers can run in between.
 const ROWS_AT_ONCE: i64 = 1_000;
 
-/// The list of sweeps.
+/// List of sweeps.
 pub(crate) const SWEEPS: Shelf = Shelf {
     table: "sweep",
     text: "title || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || axes || ' ' || id",
@@ -46,38 +46,39 @@ pub(crate) const SWEEPS: Shelf = Shelf {
     ],
 };
 
-/// A sweep as it is stored.
+/// A stored sweep.
 #[derive(Debug, Clone)]
 pub struct KeptSweep {
-    /// The sweep.
+    /// Sweep definition.
     pub sweep: Sweep,
-    /// What people call it.
+    /// Display title.
     pub title: String,
-    /// Note beside it.
+    /// Note.
     pub note: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
-    /// Whether it stands in front of the list.
+    /// Pinned at the top of the list.
     pub pinned: bool,
-    /// When it was stored.
+    /// Creation time.
     pub created_at: String,
 }
 
-/// A plan as fronts look at it.
+/// Plan metrics for Pareto fronts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanFigures {
-    /// Number of the point.
+    /// Point number.
     pub point: u32,
-    /// The planner.
+    /// Planner.
     pub planner: PlannerKind,
-    /// Mean time of an iteration, in s.
+    /// Mean iteration time in s.
     pub iteration_s: f64,
-    /// Largest memory of any rank, in GiB.
+    /// Peak memory per rank in GiB, maximum over all ranks.
     pub peak_memory_gib: f64,
 }
 
 impl Writer {
-    /// Stores a sweep; the same one again changes nothing, except that a deleted one is back. Says whether it is new.
+    /// Stores a sweep and returns true if it is new. An existing sweep is unchanged; a deleted
+    /// sweep is restored.
     pub async fn store_sweep(&self, sweep: &Sweep, now: Timestamp) -> Result<bool, StoreError> {
         let id = sweep.id();
         let axes: Vec<&str> = sweep.axes().iter().map(planner::sweep::Axis::name).collect();
@@ -93,7 +94,7 @@ impl Writer {
             write.room_for(json.len()).await?;
         }
         let changed = sqlx::query(
-            // Rows that are not forgotten yet come back with it.
+            // Rows that are not purged yet are restored too.
             "INSERT INTO sweep (id, title, axes, points, created_at_ms, sweep_json, bytes)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, length(CAST(?6 AS BLOB)))
              ON CONFLICT (id) DO UPDATE SET deleted_at_ms = NULL, sweep_json = excluded.sweep_json,
@@ -114,7 +115,8 @@ impl Writer {
         Ok(changed == 1)
     }
 
-    /// Stores rows with the text that they came in. A point that has a row of that engine keeps it. Says how many are new.
+    /// Stores rows with the original text. Existing rows for the same point and engine are
+    /// unchanged. Returns the number of new rows.
     pub async fn store_sweep_rows(&self, id: &str, rows: &[(PointRow, String)]) -> Result<u64, StoreError> {
         let mut write = self.begin().await?;
         let used = write.used().await?;
@@ -158,7 +160,7 @@ impl Writer {
             }
         }
         if added > 0 {
-            // Which rows are new is known only now.
+            // Only now is it known which rows are new.
             write.room_beside(used, bytes).await?;
             let counted = sqlx::query("UPDATE sweep SET bytes = bytes + ? WHERE id = ?")
                 .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
@@ -174,11 +176,12 @@ impl Writer {
         Ok(added)
     }
 
-    /// Says that the points of a sweep are to be planned, or no longer.
+    /// Marks a sweep for planning since the given time, or unmarks it if `since` is `None`.
     pub async fn want_sweep(&self, id: &str, since: Option<Timestamp>) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let changed = sqlx::query(
-            // A new start takes back the reason for which the sweep was given up. One that a server goes on with counts on.
+            // A new start clears the stored error. The failure count continues if a server resumes
+            // the sweep.
             "UPDATE sweep SET wanted_at_ms = ?1, failure = CASE WHEN ?1 IS NULL THEN failure END,
                  points_given_up = CASE WHEN wanted_at_ms IS NULL THEN 0 ELSE points_given_up END
              WHERE id = ?2 AND deleted_at_ms IS NULL",
@@ -194,7 +197,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Notes why a sweep was given up, and that nobody plans it any more.
+    /// Stores the sweep's error and stops planning.
     pub async fn fail_sweep(&self, id: &str, detail: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query("UPDATE sweep SET wanted_at_ms = NULL, failure = ? WHERE id = ?")
@@ -205,14 +208,14 @@ impl Writer {
         write.commit().await
     }
 
-    /// Changes name, note, tags, and whether it is pinned.
+    /// Changes name, note, tags and pin.
     pub async fn change_sweep(&self, id: &str, words: &api::shelf::Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         SWEEP.change(&mut write, id, words, now).await?;
         write.commit().await
     }
 
-    /// Deletes a sweep. Its rows stay until [`Writer::forget_sweeps`].
+    /// Marks a sweep as deleted. [`Writer::forget_sweeps`] deletes the rows.
     pub async fn delete_sweep(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         SWEEP.delete(&mut write, id, now).await?;
@@ -220,18 +223,20 @@ impl Writer {
         write.commit().await
     }
 
-    /// Brings a deleted sweep back with its rows; one that is there stays.
+    /// Restores a deleted sweep and the rows. An active sweep is unchanged.
     pub async fn restore_sweep(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         SWEEP.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time; the identifier stays and says when. Says how many sweeps went.
+    /// Purges sweeps deleted before the given time. Identifier and deletion time remain. Returns
+    /// the count.
     pub async fn forget_sweeps(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         while let Some(id) = self.forget_next(&FORGETTING, deleted_before).await? {
-            // Asked for anew meanwhile, it has its rows again, and those that are left are as good as new ones.
+            // If the sweep was stored a second time in the meantime, the remaining rows are valid
+            // and must not be deleted.
             self.in_parts(
                 "DELETE FROM sweep_point WHERE (sweep_id, engine, point) IN (
                      SELECT sweep_id, engine, point FROM sweep JOIN sweep_point ON sweep_id = id
@@ -241,7 +246,7 @@ impl Writer {
             )
             .await?;
             let mut write = self.begin().await?;
-            // None where it is there again.
+            // Matches no row in that case.
             sqlx::query("UPDATE sweep SET bytes = 0 WHERE id = ? AND sweep_json IS NULL")
                 .bind(&id)
                 .execute(&mut *write)
@@ -253,7 +258,7 @@ impl Writer {
     }
 }
 
-/// The sweep of its JSON, which may take seconds: sweeps that earlier versions stored have up to 16 MiB.
+/// Parses a sweep. May take seconds, because sweeps from earlier versions have up to 16 MiB.
 async fn parsed(json: String) -> Result<Sweep, StoreError> {
     let damaged = |detail: String| StoreError::Damaged { what: SWEEP.what(), detail };
     let turn = PARSED_AT_ONCE.acquire().await.map_err(|error| damaged(error.to_string()))?;
@@ -265,7 +270,6 @@ async fn parsed(json: String) -> Result<Sweep, StoreError> {
     parsed.map_err(|errors| damaged(errors.first().map(ToString::to_string).unwrap_or_default()))
 }
 
-/// A row of the list.
 #[derive(sqlx::FromRow)]
 struct LineRow {
     id: String,
@@ -282,11 +286,11 @@ struct LineRow {
     failure: Option<String>,
 }
 
-/// JSON, title, note, tags, pinned, creation and deletion of a sweep.
+/// Sweep row: JSON, title, note, tags, pinned, creation and deletion.
 type KeptRow = (Option<String>, String, Option<String>, String, Option<i64>, i64, Option<i64>);
 
 impl Reader {
-    /// A stored sweep.
+    /// Returns a stored sweep.
     pub async fn sweep(&self, id: &str) -> Result<KeptSweep, StoreError> {
         let row: Option<KeptRow> = sqlx::query_as(
             "SELECT sweep_json, title, note, tags_json, pinned_at_ms, created_at_ms, deleted_at_ms FROM sweep WHERE id = ?",
@@ -305,11 +309,11 @@ impl Reader {
         Ok(KeptSweep { sweep: sweep.titled(Some(title.clone())), title, note, tags, pinned, created_at })
     }
 
-    /// A page of the sweeps.
+    /// Returns a page of sweeps.
     pub(crate) async fn sweeps(&self, wanted: &Wanted) -> Result<SweepList, StoreError> {
         let found = self.page(&SWEEPS, wanted).await?;
         let rows: Vec<LineRow> = sqlx::query_as(
-            // Its size stands behind its JSON, which the index spares.
+            // The size column is stored behind the JSON column. The index avoids reading the JSON.
             "SELECT id, title, axes, points, created_at_ms, note, tags_json, pinned_at_ms, deleted_at_ms, failure,
                     (SELECT count(*) FROM sweep_point WHERE sweep_id = sweep.id AND engine = ?1) AS done,
                     (SELECT sized.bytes FROM sweep AS sized INDEXED BY sweep_by_size WHERE sized.id = sweep.id) AS bytes
@@ -339,13 +343,13 @@ impl Reader {
         Ok(SweepList { sweeps: rows.into_iter().map(line).collect::<Result<_, _>>()?, page: found.page })
     }
 
-    /// Why a sweep was given up, if it was.
+    /// Returns the stored error.
     pub async fn sweep_failure(&self, id: &str) -> Result<Option<String>, StoreError> {
         let failure = sqlx::query_scalar("SELECT failure FROM sweep WHERE id = ?").bind(id).fetch_optional(self.pool());
         Ok(failure.await?.flatten())
     }
 
-    /// Sweeps whose points are to be planned, those that wait longest first.
+    /// Returns sweeps marked for planning, oldest first.
     pub async fn wanted_sweeps(&self) -> Result<Vec<String>, StoreError> {
         Ok(sqlx::query_scalar(
             "SELECT id FROM sweep WHERE wanted_at_ms IS NOT NULL AND deleted_at_ms IS NULL ORDER BY wanted_at_ms",
@@ -354,7 +358,8 @@ impl Reader {
         .await?)
     }
 
-    /// The engine whose rows are shown: this one where it has any, else the one with most.
+    /// Returns the engine to display: this engine if rows exist, otherwise the engine with the
+    /// highest row count.
     pub async fn sweep_engine(&self, id: &str) -> Result<String, StoreError> {
         let engine: Option<String> = sqlx::query_scalar(
             "SELECT engine FROM sweep_point WHERE sweep_id = ?1 GROUP BY engine
@@ -367,7 +372,7 @@ impl Reader {
         Ok(engine.unwrap_or_else(|| ENGINE.to_owned()))
     }
 
-    /// Points with a row of an engine.
+    /// Returns the points with a row from the engine.
     pub async fn sweep_present(&self, id: &str, engine: &str) -> Result<BTreeSet<u32>, StoreError> {
         let points: Vec<u32> = sqlx::query_scalar("SELECT point FROM sweep_point WHERE sweep_id = ? AND engine = ?")
             .bind(id)
@@ -377,7 +382,7 @@ impl Reader {
         Ok(points.into_iter().collect())
     }
 
-    /// How many points have a row of an engine, and how many of these no plan.
+    /// Returns the number of rows from the engine, and the number of rows that contain no plan.
     pub async fn sweep_counts(&self, id: &str, engine: &str) -> Result<(u32, u32), StoreError> {
         Ok(sqlx::query_as(
             "SELECT count(*), coalesce(sum(plans = 0), 0) FROM sweep_point WHERE sweep_id = ? AND engine = ?",
@@ -388,7 +393,7 @@ impl Reader {
         .await?)
     }
 
-    /// The texts of rows from a number on.
+    /// Returns row texts, starting at point `from`.
     pub async fn sweep_rows(&self, id: &str, engine: &str, from: u32, limit: u32) -> Result<Vec<String>, StoreError> {
         Ok(sqlx::query_scalar(
             "SELECT row_json FROM sweep_point WHERE sweep_id = ? AND engine = ? AND point >= ? ORDER BY point LIMIT ?",
@@ -401,7 +406,7 @@ impl Reader {
         .await?)
     }
 
-    /// The texts of the rows of these points.
+    /// Returns the row texts of the given points.
     pub async fn sweep_rows_of(&self, id: &str, engine: &str, points: &[u32]) -> Result<Vec<String>, StoreError> {
         Ok(sqlx::query_scalar(
             "SELECT row_json FROM sweep_point WHERE sweep_id = ? AND engine = ?
@@ -414,7 +419,7 @@ impl Reader {
         .await?)
     }
 
-    /// Time against memory of all plans, fastest first.
+    /// Returns iteration time and peak memory for all plans, in ascending order.
     pub async fn sweep_plans(&self, id: &str, engine: &str) -> Result<Vec<PlanFigures>, StoreError> {
         let rows: Vec<(u32, String, f64, f64)> = sqlx::query_as(
             "SELECT point, planner, iteration_s, peak_memory_gib FROM sweep_plan WHERE sweep_id = ? AND engine = ?

@@ -1,4 +1,4 @@
-//! One program at a time has a database for itself.
+//! Exclusive access to a database for one process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -6,50 +6,52 @@ use std::path::{Path, PathBuf};
 
 use super::file::{self, FileFault};
 
-/// The right to serve a database, or to put another in its place, until it is dropped.
+/// Exclusive right to serve or replace a database, released on drop.
 ///
-/// A lock of the operating system on a file beside the database: it ends with the program, however that ends. SQLite's own
-/// locks would not do, as a server that nobody asks holds none. The lock stands beside the file that symbolic links lead to, and a
-/// database with further names is refused, so that there is one lock whatever the name.
+/// Uses an operating system lock on a file next to the database, so the lock is released even if
+/// the process crashes. SQLite's locks are not sufficient, because an idle server holds none. The
+/// lock file is next to the resolved path, and hard links are rejected, so there is exactly one
+/// lock per database regardless of the path.
 #[derive(Debug)]
 pub struct Tenancy {
     _lock: File,
     database: PathBuf,
 }
 
-/// Why a database cannot be had.
+/// Error when acquiring a database.
 #[derive(Debug, thiserror::Error)]
 pub enum TenancyError {
-    /// Another program has it.
+    /// The database is in use by a different process.
     #[error("the database {0} is in use by another planscope; stop that first")]
     Taken(PathBuf),
-    /// The file of the lock cannot be made.
+    /// The lock file cannot be created.
     #[error("the file {path}, which says that the database is in use, cannot be written")]
     Unwritable {
-        /// The file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
-    /// The file is not to be opened.
+    /// The database file cannot be opened.
     #[error(transparent)]
     File(#[from] FileFault),
 }
 
 impl Tenancy {
-    /// Takes a database that can be opened, whether or not there is one yet.
+    /// Acquires an existing or future database. Fails if opening the file is not safe.
     pub fn take(database: &Path) -> Result<Self, TenancyError> {
         let taken = Self::lock(database)?;
         file::inspect(&taken.database)?;
         Ok(taken)
     }
 
-    /// Takes the place of a database, whatever is there.
+    /// Acquires the path regardless of existing files.
     pub(super) fn lock(database: &Path) -> Result<Self, TenancyError> {
         let database = file::real_path(database)?;
         let path = beside(&database, "-lock");
         let unwritable = |source| TenancyError::Unwritable { path: path.clone(), source };
-        // Never removed: whoever waits for a file that is gone would hold another lock than whoever makes it anew.
+        // The lock file is never deleted. Otherwise two processes can lock different files under
+        // one name.
         let lock = file::private(OpenOptions::new().create(true).append(true)).open(&path).map_err(unwritable)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _lock: lock, database }),
@@ -58,18 +60,18 @@ impl Tenancy {
         }
     }
 
-    /// The path of the database without symbolic links.
+    /// Returns the database path with symbolic links resolved.
     pub fn database(&self) -> &Path {
         &self.database
     }
 
-    /// Permissions of the database, where others than its owner may read or write it.
+    /// Returns the permissions of the database if users other than the owner have access.
     pub fn open_to_others(&self) -> Option<u32> {
         file::open_to_others(&self.database)
     }
 }
 
-/// The file of that name's end beside a database.
+/// Returns the database path with a suffix.
 pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
@@ -100,7 +102,7 @@ mod tests {
         assert!(matches!(Tenancy::take(&nowhere), Err(TenancyError::File(FileFault::Unreachable { .. }))));
     }
 
-    /// Finding 9: two servers started on one file by two names.
+    /// Finding 9: two servers opened the same file by two names.
     #[cfg(unix)]
     #[test]
     fn a_database_has_one_tenant_whatever_its_name() {
@@ -123,7 +125,8 @@ mod tests {
         assert_eq!(Tenancy::take(&link).unwrap().database(), database);
     }
 
-    /// Finding 8: a start made an empty database and wrote over the journal, the only copy of everything.
+    /// Finding 8: a server start created an empty database and overwrote the journal, the only copy
+    /// of the data.
     #[test]
     fn a_journal_that_lost_its_database_has_no_tenant() {
         let (_guard, folder) = folder_of_test();
@@ -131,7 +134,7 @@ mod tests {
         std::fs::write(folder.join("a.db-wal"), "the only copy").unwrap();
         assert!(matches!(Tenancy::take(&database), Err(TenancyError::File(FileFault::Orphan { .. }))));
         assert!(!database.exists());
-        // A backup may be put there, beside what is left.
+        // A backup can be restored next to the remaining files.
         Tenancy::lock(&database).unwrap();
     }
 

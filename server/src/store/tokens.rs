@@ -1,4 +1,4 @@
-//! Named tokens, and the sessions that were opened with a token.
+//! Named tokens and browser sessions.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use sqlx::{ConnectOptions, Connection};
 use super::{MIGRATIONS, Reader, StoreError, Writer, file};
 use crate::clock::rfc3339;
 
-/// Sessions that are good at once; beyond it the oldest ends.
+/// Maximum number of valid sessions. Beyond this limit, the oldest session is removed.
 const MOST_SESSIONS: i64 = 10_000;
-/// Sessions of a named token that are good at once: the browsers of one person.
+/// Maximum number of sessions per named token, for the browsers of one person.
 const MOST_OF_TOKEN: i64 = 20;
-/// Sessions of the server's token that are good at once: a whole team may use it.
+/// Maximum number of sessions for the server token, because a team may use it.
 const MOST_OF_SERVER: i64 = 1_000;
-/// How precisely the last use of a token is noted, in ms: 10 min.
+/// Precision of the stored last use: 10 min, in ms.
 const USE_PRECISION_MS: i64 = 600_000;
 
-/// Whether the tables of a database are those of this version; nothing is changed.
+/// Returns true if the database has the schema of this version. Does not change the database.
 pub async fn is_current(database: &Path) -> Result<bool, StoreError> {
-    // SQLite would delete the journal of an emptied database even for a reader.
+    // SQLite deletes the journal of an emptied database even for a reader.
     let database = file::existing(database)?;
     let mut connection = SqliteConnectOptions::new().filename(database).read_only(true).connect().await?;
     let applied: Option<i64> =
@@ -30,18 +30,18 @@ pub async fn is_current(database: &Path) -> Result<bool, StoreError> {
     Ok(applied == MIGRATIONS.iter().map(|migration| migration.version).max())
 }
 
-/// A session to be opened.
+/// A session to be stored.
 #[derive(Debug)]
 pub struct NewSession {
-    /// Hash of its value.
+    /// Hash of the session value.
     pub hash: [u8; 32],
-    /// The named token that it was opened with; none where it was the server's.
+    /// Named token that opened the session. `None` for the server token.
     pub token_name: Option<String>,
-    /// When it ends.
+    /// Expiry time.
     pub expires_at: Timestamp,
 }
 
-/// What a name and a role in the database are.
+/// Converts a name and role from the database.
 fn holder(row: Option<(String, String)>) -> Result<Option<(String, Role)>, StoreError> {
     row.map(|(name, role)| role_of(&role).map(|role| (name, role))).transpose()
 }
@@ -51,7 +51,7 @@ fn role_of(role: &str) -> Result<Role, StoreError> {
         .ok_or_else(|| StoreError::Damaged { what: "token", detail: format!("an unknown role {role:?}") })
 }
 
-/// A token without its hash.
+/// A token row without the hash.
 #[derive(sqlx::FromRow)]
 struct TokenRow {
     name: String,
@@ -62,7 +62,7 @@ struct TokenRow {
 }
 
 impl Reader {
-    /// Name and role of a token that is good.
+    /// Returns name and role of a valid token.
     pub async fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<(String, Role)>, StoreError> {
         let row = sqlx::query_as("SELECT name, role FROM token WHERE hash = ? AND revoked_at_ms IS NULL")
             .bind(&hash[..])
@@ -71,7 +71,7 @@ impl Reader {
         holder(row)
     }
 
-    /// Name and role of the token that a session was opened with, where both are good.
+    /// Returns name and role of the token that opened a session, if token and session are valid.
     pub async fn session_holder(&self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(String, Role)>, StoreError> {
         let row = sqlx::query_as(
             "SELECT name, role FROM session JOIN token ON name = token_name
@@ -84,7 +84,7 @@ impl Reader {
         holder(row)
     }
 
-    /// Whether a session that was opened with the server's token is good.
+    /// Returns true if the session is valid and was opened with the server token.
     pub async fn is_server_session(&self, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
         let good: Option<i64> =
             sqlx::query_scalar("SELECT 1 FROM session WHERE hash = ? AND expires_at_ms > ? AND token_name IS NULL")
@@ -95,7 +95,7 @@ impl Reader {
         Ok(good.is_some())
     }
 
-    /// All named tokens, by name.
+    /// Returns all named tokens, sorted by name.
     pub async fn tokens(&self) -> Result<Vec<TokenLine>, StoreError> {
         let rows: Vec<TokenRow> =
             sqlx::query_as("SELECT name, role, created_at_ms, last_used_at_ms, revoked_at_ms FROM token ORDER BY name")
@@ -115,7 +115,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Stores a token; false where there is one of that name, revoked or not. Upper and lower case are the same.
+    /// Stores a token. Returns false if the name exists, even if that token was revoked. Names are
+    /// case-insensitive.
     pub async fn add_token(&self, name: &str, role: Role, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
         let mut write = self.begin().await?;
         let added = sqlx::query(
@@ -133,7 +134,7 @@ impl Writer {
         Ok(added == 1)
     }
 
-    /// Revokes a token and ends its sessions. One that is revoked already stays so.
+    /// Revokes a token together with all sessions. A revoked token is unchanged.
     pub async fn revoke_token(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let known = sqlx::query("UPDATE token SET revoked_at_ms = coalesce(revoked_at_ms, ?) WHERE name = ?")
@@ -149,7 +150,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Notes that a token is used, to ten minutes.
+    /// Stores the last use of a token, with a precision of 10 min.
     pub async fn note_token_use(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query(
@@ -163,7 +164,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Opens a session, and lets go of those that are over.
+    /// Stores a session and deletes expired sessions.
     pub async fn open_session(&self, session: &NewSession, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query("DELETE FROM session WHERE expires_at_ms <= ?")
@@ -197,7 +198,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Ends a session, where there is one.
+    /// Deletes a session if it exists.
     pub async fn end_session(&self, hash: &[u8; 32]) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query("DELETE FROM session WHERE hash = ?").bind(&hash[..]).execute(&mut *write).await?;

@@ -1,4 +1,4 @@
-//! Traces: their rows, and in [`chunks`] the columns behind them.
+//! Traces: summary rows. Module [`chunks`] stores the columns.
 
 mod chunks;
 
@@ -17,7 +17,7 @@ use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
 const TRACE: KeptTable = KeptTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
-/// Takes the head; chunks and names go later, in parts.
+/// Clears the summary row. Chunks and names are deleted later, in batches.
 const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL, sha256 = NULL
          WHERE id = (
@@ -26,10 +26,10 @@ const FORGETTING: Forgetting = Forgetting {
          RETURNING id",
     with_it: &[],
 };
-/// Parts and blocks of names that are deleted in one transaction, so that others write in between.
+/// Chunks or name blocks deleted per transaction, so that other writers can run in between.
 const PARTS_AT_ONCE: i64 = 256;
 
-/// The list of traces.
+/// List of traces.
 pub(crate) const TRACES: Shelf = Shelf {
     table: "trace",
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || format || ' ' || id",
@@ -47,38 +47,36 @@ pub(crate) const TRACES: Shelf = Shelf {
     ],
 };
 
-/// What the sender of a trace says of it.
+/// Metadata from the sender of a trace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sent {
-    /// Name to show.
+    /// Display name.
     pub(crate) name: Option<String>,
-    /// Run that it belongs to.
+    /// Run that the trace belongs to.
     pub(crate) run: Option<String>,
-    /// Rank that was traced.
+    /// Traced rank.
     pub(crate) rank: Option<u32>,
-    /// Scenario that it is held against.
+    /// Scenario for comparison.
     pub(crate) scenario: Option<String>,
-    /// Planner of that scenario.
+    /// Planner in the scenario.
     pub(crate) planner: Option<PlannerKind>,
 }
 
-/// Fields of a row that people change; `None` leaves them.
+/// Changes to a trace. `None` means unchanged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changed {
-    /// What people say of it.
+    /// Name, note, tags and pin.
     pub(crate) words: Words,
-    /// Run; empty for none.
+    /// Run. An empty text removes it.
     pub(crate) run: Option<String>,
-    /// Rank.
     pub(crate) rank: Option<u32>,
-    /// Scenario; empty for none.
+    /// Scenario. An empty text removes it.
     pub(crate) scenario: Option<String>,
-    /// Planner.
     pub(crate) planner: Option<PlannerKind>,
 }
 
 impl Writer {
-    /// Stores a trace, whole or not at all.
+    /// Stores a trace in one transaction.
     pub(crate) async fn store_trace(
         &self,
         id: &str,
@@ -96,7 +94,7 @@ impl Writer {
         ]);
         let mut write = self.begin().await?;
         write.room_for(usize::try_from(prepared.stored_bytes()).unwrap_or(usize::MAX)).await?;
-        // Of a purged trace only its word is left, which ends now.
+        // Deletes the tombstone of a purged trace.
         sqlx::query("DELETE FROM trace WHERE id = ?").bind(id).execute(&mut *write).await?;
         let stored = sqlx::query(
             "INSERT INTO trace (id, name, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, raw_bytes,
@@ -132,8 +130,8 @@ impl Writer {
         write.commit().await
     }
 
-    /// Notes that known bytes were sent again: a deleted trace comes back, and what the sender says now holds.
-    /// False where nothing but a word of the trace is left, or not even that.
+    /// Handles a repeated upload of known bytes: restores the trace if deleted and applies the new
+    /// metadata. Returns false if the trace is unknown or purged.
     pub(crate) async fn send_trace_again(&self, id: &str, sent: &Sent) -> Result<bool, StoreError> {
         let mut write = self.begin().await?;
         let known = sqlx::query(
@@ -155,7 +153,7 @@ impl Writer {
         Ok(known == 1)
     }
 
-    /// Changes what people say of a trace.
+    /// Changes the metadata.
     pub(crate) async fn change_trace(&self, id: &str, changed: &Changed, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         TRACE.change(&mut write, id, &changed.words, now).await?;
@@ -177,25 +175,26 @@ impl Writer {
         write.commit().await
     }
 
-    /// Deletes a trace so that it can come back.
+    /// Marks a trace as deleted. [`Writer::forget_traces`] deletes the content.
     pub(crate) async fn delete_trace(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         TRACE.delete(&mut write, id, now).await?;
         write.commit().await
     }
 
-    /// Brings a deleted trace back, unless it was purged; one that is not deleted stays.
+    /// Restores a deleted trace. Fails if it was purged. An active trace is unchanged.
     pub(crate) async fn restore_trace(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         TRACE.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time, leaving a word of it. Says how many traces went.
+    /// Purges traces deleted before the given time and leaves a tombstone. Returns the count.
     pub(crate) async fn forget_traces(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         while let Some(id) = self.forget_next(&FORGETTING, deleted_before).await? {
-            // The same bytes may come anew meanwhile: then the parts are those of the new trace, and the old ones went with its row.
+            // If the same bytes were uploaded in the meantime, the chunks belong to the new trace,
+            // and the old chunks were deleted with the old row.
             for statement in [
                 "DELETE FROM trace_chunk WHERE rowid IN (
                      SELECT trace_chunk.rowid FROM trace JOIN trace_chunk ON trace_id = id
@@ -207,7 +206,7 @@ impl Writer {
                 self.in_parts(statement, &id, PARTS_AT_ONCE).await?;
             }
             let mut write = self.begin().await?;
-            // None where it came anew.
+            // Matches no row in that case.
             sqlx::query("UPDATE trace SET stored_bytes = 0 WHERE id = ? AND overview IS NULL")
                 .bind(&id)
                 .execute(&mut *write)
@@ -219,7 +218,7 @@ impl Writer {
     }
 }
 
-/// A row without its columns.
+/// A row excluding the packed columns.
 #[derive(sqlx::FromRow)]
 struct SummaryRow {
     id: String,
@@ -251,7 +250,7 @@ macro_rules! summary {
 }
 
 impl Reader {
-    /// A page of the stored traces.
+    /// Returns a page of the stored traces.
     pub(crate) async fn traces(&self, wanted: &Wanted) -> Result<(Vec<TraceSummary>, ListPage), StoreError> {
         let found = self.page(&TRACES, wanted).await?;
         let rows: Vec<SummaryRow> = sqlx::query_as(concat!(summary!(), "WHERE id IN (SELECT value FROM json_each(?))"))
@@ -262,7 +261,7 @@ impl Reader {
         Ok((rows.into_iter().map(summary).collect::<Result<_, _>>()?, found.page))
     }
 
-    /// All traces of a run, newest first.
+    /// Returns a run's traces, newest first.
     pub(crate) async fn traces_of_run(&self, run: &str) -> Result<Vec<TraceSummary>, StoreError> {
         let rows: Vec<SummaryRow> = sqlx::query_as(concat!(
             summary!(),
@@ -274,7 +273,7 @@ impl Reader {
         rows.into_iter().map(summary).collect()
     }
 
-    /// One trace that is not deleted.
+    /// Returns a trace that is not deleted.
     pub(crate) async fn trace(&self, id: &str) -> Result<TraceSummary, StoreError> {
         let row: SummaryRow = sqlx::query_as(concat!(summary!(), "WHERE id = ?"))
             .bind(id)
@@ -287,7 +286,7 @@ impl Reader {
         }
     }
 
-    /// What was read of a trace and what was not.
+    /// Returns the report on parsed and skipped events.
     pub(crate) async fn trace_report(&self, id: &str) -> Result<TraceReport, StoreError> {
         let json: Option<String> = sqlx::query_scalar("SELECT report_json FROM trace WHERE id = ?")
             .bind(id)
@@ -322,7 +321,7 @@ fn summary(row: SummaryRow) -> Result<TraceSummary, StoreError> {
     })
 }
 
-/// SQLite's integers; what is larger than they are is as good as endless.
+/// Converts to SQLite's integer type. Larger values are clamped and treated as infinite.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! How much room a database takes, and how much it may take.
+//! Database size and size limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,48 +7,49 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::{Reader, StoreError, Write};
 
-/// Room that a database takes.
+/// Database size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of what it holds. What was deleted for good leaves room in the file, which the next content takes.
+    /// Used bytes. Free pages from purged data are not included; new content reuses them.
     pub used: u64,
-    /// Bytes of its file.
+    /// File size in bytes.
     pub file: u64,
 }
 
-/// How much a database may hold; one for the side that writes and the side that reads.
+/// Size limit, shared by writer and reader.
 #[derive(Debug, Clone)]
 pub(super) struct Quota {
     most: Option<u64>,
-    /// Bytes of the largest content that was refused and still has no room.
+    /// Size in bytes of the largest rejected content that still does not fit.
     missed: Arc<AtomicU64>,
 }
 
 impl Quota {
-    /// So many bytes, or what the disk has.
+    /// Creates a size limit in bytes; `None` means no limit.
     pub(super) fn of(most: Option<u64>) -> Self {
         Self { most, missed: Arc::default() }
     }
 
-    /// Bytes that the database may hold.
     pub(super) fn most(&self) -> Option<u64> {
         self.most
     }
 
-    /// Refuses so many bytes beside those that are there, and remembers it until as many find room.
+    /// Rejects content beyond the limit. The rejection is remembered as long as content of that
+    /// size does not fit.
     fn admit(&self, used: u64, bytes: u64) -> Result<(), StoreError> {
         let Some(quota) = self.most.filter(|quota| used.saturating_add(bytes) > *quota) else {
             self.forget_missed_up_to(bytes);
             return Ok(());
         };
-        // For what is larger than all that may be held no room can be made.
+        // Content larger than the limit can never fit, so it is not remembered.
         if bytes <= quota {
             self.missed.fetch_max(bytes, Ordering::Relaxed);
         }
         Err(StoreError::Quota { used, quota })
     }
 
-    /// Whether there is no room, or none for what was refused before. A refusal is forgotten when it would be none any more.
+    /// Returns true if the limit is reached, or if the rejected content still does not fit. Clears
+    /// the rejection when the content fits.
     fn is_reached(&self, used: u64) -> bool {
         let Some(quota) = self.most else { return false };
         let missed = self.missed.load(Ordering::Relaxed);
@@ -62,13 +63,13 @@ impl Quota {
     fn forget_missed_up_to(&self, bytes: u64) {
         let missed = self.missed.load(Ordering::Relaxed);
         if missed <= bytes {
-            // Where something else is refused at this moment, that is remembered.
+            // A rejection recorded by a concurrent call is preserved.
             let _ = self.missed.compare_exchange(missed, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }
 
-/// Pages, free ones among them, and bytes of a page.
+/// Computes used bytes and file size from the page counts and the page size.
 async fn usage(connection: &mut SqliteConnection) -> Result<Usage, StoreError> {
     let (pages, free, bytes): (i64, i64, i64) = sqlx::query_as(
         "SELECT page_count, freelist_count, page_size
@@ -81,18 +82,19 @@ async fn usage(connection: &mut SqliteConnection) -> Result<Usage, StoreError> {
 }
 
 impl Write {
-    /// Refuses new content where the database would hold more than it may. What is refused changes nothing.
+    /// Rejects new content beyond the size limit. A rejection rolls the transaction back.
     pub(super) async fn room_for(&mut self, bytes: usize) -> Result<(), StoreError> {
         let used = self.used().await?;
         self.room_beside(used, bytes).await
     }
 
-    /// Bytes that the database holds, where it may not hold any number of them.
+    /// Returns the used bytes, or 0 if there is no limit.
     pub(super) async fn used(&mut self) -> Result<u64, StoreError> {
         if self.quota().most().is_none() { Ok(0) } else { Ok(usage(self).await?.used) }
     }
 
-    /// Refuses content that the transaction has written already, beside what the database held before.
+    /// Rejects content that the transaction has already inserted. `used` is the size before the
+    /// transaction.
     pub(super) async fn room_beside(&mut self, used: u64, bytes: usize) -> Result<(), StoreError> {
         let admitted = self.quota().admit(used, bytes as u64);
         if admitted.is_err() {
@@ -103,20 +105,20 @@ impl Write {
 }
 
 impl Reader {
-    /// Room that the database takes.
+    /// Returns the database size.
     pub async fn usage(&self) -> Result<Usage, StoreError> {
         usage(&mut *self.pool().acquire().await?).await
     }
 
-    /// Whether it holds as much as it may, or so much that there is no room for what was refused.
+    /// Returns true if the limit is reached or rejected content still does not fit.
     ///
     /// # Errors
-    /// That cannot be read, which says nothing of how full it is.
+    /// The size is unavailable; in this case it is unknown whether the database is full.
     pub(crate) async fn is_full(&self) -> Result<bool, StoreError> {
         Ok(self.quota().is_some() && self.limit().is_reached(self.usage().await?.used))
     }
 
-    /// Refuses content whose bytes are not known yet, where the database holds more than it may.
+    /// Rejects content of unknown size if the database exceeds the limit.
     pub async fn has_room(&self) -> Result<(), StoreError> {
         if self.quota().is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Whether a database holds what it says: its structure, its references, and contents that match their addresses.
+//! Database verification: structure, references, and match between content and addresses.
 
 mod contents;
 mod hashes;
@@ -12,15 +12,15 @@ use sqlx::{ConnectOptions, Connection};
 
 use super::{LOCK_WAIT, MIGRATIONS, StoreError, file};
 
-/// Faults that are named; a file that is damaged throughout has more than anyone reads.
+/// Maximum number of reported faults, because a badly damaged file can have millions.
 const MOST_FAULTS: usize = 1000;
 
-/// Something that is not as it should be.
+/// A fault in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is about, for example "scenario abc...".
+    /// Location, for example "scenario abc...".
     pub place: String,
-    /// What is wrong.
+    /// Description.
     pub detail: String,
 }
 
@@ -30,16 +30,17 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What looking through a database gave.
+/// Verification result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is wrong, at most a thousand faults; none: the database is sound.
+    /// Faults, at most 1000. Empty if the database is sound.
     pub faults: Vec<Fault>,
-    /// Things that were looked at, by kind.
+    /// Checked items by kind.
     pub checked: Vec<(&'static str, u64)>,
-    /// Rows that an earlier version stored and that have no hash yet, so that changed bytes of them may not be found.
+    /// Rows from earlier versions that have no hash yet. Changed bytes in these rows may go
+    /// undetected.
     pub unhashed: u64,
-    /// Whether an earlier version made the tables: then their contents were not looked at.
+    /// True if the schema comes from an earlier version. Contents are not checked in this case.
     pub is_older: bool,
 }
 
@@ -51,10 +52,10 @@ impl Verdict {
     }
 }
 
-/// Looks through a whole database, which a server may be using: all of it is seen as it was at one moment.
+/// Verifies a complete database, even while a server uses it. All checks use the same snapshot.
 ///
 /// # Errors
-/// The file cannot be read, is no database at all, or is not to be opened: see [`super::FileFault`].
+/// The file is unreadable, is not a database, or cannot be opened: see [`super::FileFault`].
 pub async fn verify(database: &Path) -> Result<Verdict, StoreError> {
     let mut connection = reading(&file::existing(database)?).await?;
     sqlx::query("BEGIN").execute(&mut connection).await?;
@@ -67,13 +68,13 @@ pub async fn verify(database: &Path) -> Result<Verdict, StoreError> {
     Ok(verdict)
 }
 
-/// A connection that cannot write.
+/// Opens a read-only connection.
 pub(super) async fn reading(database: &Path) -> Result<SqliteConnection, StoreError> {
     let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(LOCK_WAIT);
     Ok(options.connect().await?)
 }
 
-/// Looks at pages, indices, references between tables, and at who made the tables.
+/// Checks pages, indices, references between tables, and the schema version.
 pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<Verdict, StoreError> {
     let mut verdict = Verdict::default();
     let said: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MOST_FAULTS})")))
@@ -94,7 +95,7 @@ pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<Verdi
     Ok(verdict)
 }
 
-/// Looks whether the tables are ours, and of which version.
+/// Checks that the tables belong to Planscope, and their version.
 async fn migrations(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<(), StoreError> {
     let is_ours: bool =
         sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')")

@@ -1,4 +1,4 @@
-//! The one connection that writes.
+//! The single connection for writes.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -13,23 +13,25 @@ use super::file::{FileFault, OpenFile};
 use super::usage::Quota;
 use super::{MIGRATIONS, StoreError, reader};
 
-/// A pool of one connection: writers wait for each other here instead of failing on SQLite's lock.
+/// Pool with a single connection. Writers queue here instead of failing on SQLite's lock.
 #[derive(Debug, Clone)]
 pub struct Writer {
     pool: SqlitePool,
-    /// Never used: while it is open no other one is the last, with which SQLite would delete the journal.
+    /// Unused connection that remains open, so no other connection is the last. SQLite deletes the
+    /// journal when the last connection closes.
     anchor: Arc<Mutex<Option<SqliteConnection>>>,
     file: OpenFile,
     quota: Quota,
 }
 
 impl Writer {
-    /// Opens the database of that path and brings its tables up to date.
+    /// Opens the database and applies migrations.
     pub(super) async fn open(database: &Path, options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
         let lasting = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
         let pool = lasting.connect_with(options.clone()).await?;
         MIGRATIONS.run(&pool).await?;
-        // However the program ends, the file itself has its tables. A disk without room for that keeps them in the journal.
+        // Moves the migrated tables from the journal to the file, so that the file contains them
+        // regardless of how the process exits. If the disk is full, they remain in the journal.
         if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&pool).await {
             tracing::warn!("the journal of the database was not written into it: {error}");
         }
@@ -39,8 +41,8 @@ impl Writer {
         Ok(Self { pool, anchor: Arc::new(Mutex::new(Some(anchor))), file, quota })
     }
 
-    /// Starts a transaction. It takes the write lock at once, so that it cannot fail half-way for another
-    /// writer's sake.
+    /// Starts a transaction. Acquires the write lock immediately, so a concurrent writer cannot
+    /// make it fail halfway.
     pub async fn begin(&self) -> Result<Write, StoreError> {
         self.file.in_place()?;
         let connection = self.pool.acquire().await?;
@@ -49,7 +51,7 @@ impl Writer {
         Ok(write)
     }
 
-    /// Whether the file that is open is still the one that the path leads to.
+    /// Checks that the path still refers to the open file.
     pub(crate) fn in_place(&self) -> Result<(), FileFault> {
         self.file.in_place_with_journal()
     }
@@ -64,7 +66,7 @@ impl Writer {
         self.pool.close().await;
     }
 
-    /// Whether something can be written: writes a page that says nothing.
+    /// Checks that the database is writable: changes an otherwise unused value.
     pub async fn probe(&self) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let before: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *write).await?;
@@ -76,9 +78,9 @@ impl Writer {
 
 /// An open transaction.
 ///
-/// Dropped without [`Write::commit`], because of an error or because the request was cancelled between two
-/// statements, it takes its connection along: SQLite rolls back when the connection closes, and the pool opens
-/// a fresh one. No transaction outlives the request that began it.
+/// If it is dropped without [`Write::commit`], because of an error or because the request was
+/// cancelled between two statements, the connection is closed too. SQLite then rolls back, and the
+/// pool opens a new connection. No transaction outlives its request.
 #[derive(Debug)]
 pub struct Write {
     connection: PoolConnection<Sqlite>,
@@ -88,7 +90,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// Makes everything of the transaction lasting, or nothing where the file is not in its place any more.
+    /// Commits the transaction. Rolls back and returns an error if the file was moved or replaced.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if let Err(fault) = self.file.in_place_with_journal() {
             self.abandon().await?;
@@ -99,14 +101,13 @@ impl Write {
         Ok(())
     }
 
-    /// Takes back everything of the transaction, and keeps the connection.
+    /// Rolls the transaction back and keeps the connection.
     pub(super) async fn abandon(&mut self) -> Result<(), StoreError> {
         sqlx::query("ROLLBACK").execute(&mut **self).await?;
         self.open = false;
         Ok(())
     }
 
-    /// How much the database may hold.
     pub(super) fn quota(&self) -> &Quota {
         &self.quota
     }

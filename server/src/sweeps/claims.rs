@@ -1,39 +1,40 @@
-//! Which points of a sweep are left, and which are planned by themselves.
+//! Queue of unplanned points in a sweep, and exclusive planning of suspect points.
 //!
-//! A point that ends the server leaves a mark, as do the points that were begun beside it. Those are planned last and one at a
-//! time, so that only the one that ends servers comes to [`MOST_ATTEMPTS`].
+//! If the server crashes, all points in the active batches have a recorded attempt. These points
+//! are planned individually at the end, so that only the point that crashes the server reaches
+//! [`MOST_ATTEMPTS`].
 
 use std::collections::{BTreeMap, VecDeque};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Servers that may end while they plan a point before it is given up.
+/// Attempt limit: a point fails when this number of servers has crashed during its planning.
 const MOST_ATTEMPTS: u32 = 3;
-/// Most points that a lane begins at once.
+/// Maximum number of points per batch.
 pub(super) const MOST_AT_ONCE: usize = 32;
 
-/// Points that nobody has taken.
+/// Points not yet claimed.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Never begun, in their order.
+    /// Points with zero attempts, in order.
     fresh: VecDeque<u32>,
-    /// Begun by a server that ended.
+    /// Points with an interrupted attempt.
     suspects: VecDeque<u32>,
-    /// Begun too often, and how often.
+    /// Points at the attempt limit, with the attempt count.
     hopeless: Vec<(u32, u32)>,
 }
 
-/// Points that a lane has taken, with its right to plan them.
+/// Points claimed by a lane, with the permit to plan them.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) points: Vec<u32>,
-    /// Whether nothing else of any sweep is planned beside it.
+    /// True if the point is planned exclusively, while all sweeps wait.
     pub(super) is_alone: bool,
     pub(super) _lanes: OwnedSemaphorePermit,
 }
 
 impl Claim {
-    /// What is left of it behind the first points.
+    /// Removes the first `planned` points from the claim.
     pub(super) fn without(mut self, planned: usize) -> Self {
         self.points.drain(..planned.min(self.points.len()));
         self
@@ -41,7 +42,7 @@ impl Claim {
 }
 
 impl Left {
-    /// The points without a row, by how often they were begun.
+    /// Distributes the unplanned points to the queues by attempt count.
     pub(super) fn new(points: impl Iterator<Item = u32>, attempts: &BTreeMap<u32, u32>) -> Self {
         let mut left = Self::default();
         for point in points {
@@ -54,27 +55,27 @@ impl Left {
         left
     }
 
-    /// Whether there are none, those that are given up among them.
+    /// Returns true if all queues are empty, including failed points.
     pub(super) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.suspects.is_empty() && self.hopeless.is_empty()
     }
 
-    /// The next points that were never begun.
+    /// Removes and returns points with zero attempts.
     pub(super) fn take(&mut self, most: usize) -> Vec<u32> {
         self.fresh.drain(..most.min(self.fresh.len())).collect()
     }
 
-    /// The next point that was begun before.
+    /// Removes and returns a point with an interrupted attempt.
     pub(super) fn take_suspect(&mut self) -> Option<u32> {
         self.suspects.pop_front()
     }
 
-    /// The points that are given up, and how often they were begun.
+    /// Removes and returns the points at the attempt limit, with the attempt count.
     pub(super) fn take_hopeless(&mut self) -> Vec<(u32, u32)> {
         std::mem::take(&mut self.hopeless)
     }
 
-    /// Points that were taken and not planned.
+    /// Returns unplanned points to the queue.
     pub(super) fn put_back(&mut self, claim: &Claim) {
         let queue = if claim.is_alone { &mut self.suspects } else { &mut self.fresh };
         for &point in claim.points.iter().rev() {

@@ -1,4 +1,4 @@
-//! Datasets that the points of a sweep name.
+//! Datasets referenced in sweep points.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::dataset_id;
 
-/// What may be the identifier of a dataset in the samples of the base or in a value of an axis, which may be of any field.
+/// Returns possible dataset identifiers in the base workload and in the axis values. An axis can
+/// apply to any field.
 pub(crate) fn named(sweep: &Sweep) -> Vec<String> {
     let mut names = BTreeSet::new();
     let base = sweep.scenario().pointer("/workload").into_iter();
@@ -32,17 +33,15 @@ fn collect(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A point and the dataset that it needs, which is not at hand.
+/// A point and the missing dataset that it references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Number of the point.
     pub(crate) point: u32,
-    /// Identifier of the dataset.
     pub(crate) dataset: String,
 }
 
-/// The first of these points that needs a dataset which could be stored and is not at hand. Points are read one by one, which takes
-/// seconds where there are many.
+/// Returns the first point that references a missing dataset. Expands points sequentially; this
+/// needs seconds for large sweeps.
 pub(crate) fn missing(
     sweep: &Sweep,
     datasets: &dyn Datasets,
@@ -50,13 +49,13 @@ pub(crate) fn missing(
 ) -> Option<Missing> {
     points.into_iter().find_map(|point| {
         let asked = Asked { datasets, absent: RefCell::default() };
-        // Whatever else is wrong with it is what its row will say.
+        // The row will report all remaining validation errors.
         let _ = sweep.point(point)?.valid(&asked);
         Some(Missing { point, dataset: asked.absent.take()? })
     })
 }
 
-/// Remembers the last dataset that was asked for and is not at hand.
+/// Records the latest missing dataset.
 struct Asked<'d> {
     datasets: &'d dyn Datasets,
     absent: RefCell<Option<String>>,

@@ -1,4 +1,4 @@
-//! Rows that others have planned: read, held against their sweep, and stored.
+//! Import of rows planned by separate processes: parsing, validation and storage.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use planner::sweep::{PointRow, Sheet, SheetError, runs};
 
 use crate::store::{Store, StoreError};
 
-/// Lines of a file that belong to its sweep, until they are stored.
+/// Validated rows from a file, not stored yet.
 #[derive(Debug)]
 pub struct Lines {
     sheet: Sheet,
@@ -16,39 +16,39 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// None yet.
+    /// Creates an empty set.
     pub const fn new(sheet: Sheet) -> Self {
         Self { sheet, rows: BTreeMap::new() }
     }
 
-    /// Takes a line that is a row of the sweep.
+    /// Parses a line, checks that it matches the sweep, and adds the row.
     pub fn push(&mut self, line: &str) -> Result<(), SheetError> {
         let row = self.sheet.row(line)?;
         self.rows.insert(row.index, (row, line.to_owned()));
         Ok(())
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The file that they come from.
+    /// Returns the file header.
     pub const fn sheet(&self) -> &Sheet {
         &self.sheet
     }
 
-    /// They are stored.
+    /// Removes all rows. Called when the rows are stored.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
 
-    /// A file of them, heading first.
+    /// Returns the file text: header line and rows.
     pub fn text(&self) -> String {
         let mut text = self.sheet.heading.line();
         for (_, line) in self.rows.values() {
@@ -60,7 +60,7 @@ impl Lines {
     }
 }
 
-/// Stores the lines so far, with their sweep where it is not there yet. What is there already stays as it is.
+/// Stores the rows, and the sweep if it is new. Existing data is unchanged.
 pub async fn store(store: &Store, lines: &Lines, now: Timestamp) -> Result<Gathered, StoreError> {
     let sheet = &lines.sheet;
     let (sweep, engine) = (&sheet.sweep, sheet.heading.engine.as_str());

@@ -1,4 +1,4 @@
-//! Pictures of a sweep, ready to draw.
+//! Chart data for sweeps.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,24 @@ use planner::sweep::{Axis, Figures, PlannerRow, PointAnswer, PointRow, Sweep};
 use super::throughput::Throughput;
 use crate::store::{PlanFigures, Reader, StoreError};
 
-/// Most cells of a picture, and most plans of a front: what a chart draws at once.
+/// Maximum cells in a map, and maximum plans in a front. Limits the chart size.
 const MOST_DRAWN: usize = 5_000;
 
-/// What a picture is asked for.
+/// Parameters of a chart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
-    /// Place of the horizontal axis.
+    /// Index of the horizontal axis.
     pub(crate) x: usize,
-    /// Place of the vertical axis.
+    /// Index of the vertical axis.
     pub(crate) y: Option<usize>,
-    /// Places on all axes, for those that are held.
+    /// Value indices on all axes, for the fixed axes.
     pub(crate) at: Vec<usize>,
-    /// Planner of a map; all planners of lines.
+    /// Planner in a map. `None` selects all planners, for a line chart.
     pub(crate) planner: Option<PlannerKind>,
-    /// The metric.
     pub(crate) metric: Metric,
 }
 
-/// An axis, ready to draw.
+/// Converts an axis for display.
 pub(crate) fn labelled(axis: &Axis) -> LabelledAxis {
     let unit = axis.unit.as_ref().map(|unit| format!(", {unit}")).unwrap_or_default();
     let numbers: Option<Vec<f64>> = axis.values.iter().map(serde_json::Value::as_f64).collect();
@@ -39,12 +38,12 @@ pub(crate) fn labelled(axis: &Axis) -> LabelledAxis {
     }
 }
 
-/// A planner with its name.
+/// Returns a planner with its display name.
 pub(crate) fn named(planner: PlannerKind) -> NamedPlanner {
     NamedPlanner { planner, title: planner.title().to_owned() }
 }
 
-/// The points of a picture, row by row.
+/// Returns the chart points, row by row.
 fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
     let sizes: Vec<usize> = sweep.axes().iter().map(|axis| axis.values.len()).collect();
     let mut at = asked.at.clone();
@@ -76,7 +75,7 @@ fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
     Ok(grid)
 }
 
-/// One picture, from the rows of an engine.
+/// Computes a chart from the rows of an engine.
 pub(crate) async fn picture(
     reader: &Reader,
     sweep: &Sweep,
@@ -130,7 +129,7 @@ fn cell(point: u32, row: Option<&PointRow>, planner: PlannerKind, metric: Metric
     Cell { point, value, reason }
 }
 
-/// A figure in the unit of its metric's title.
+/// Returns a metric value in the unit of the metric's title.
 fn value(figures: &Figures, metric: Metric) -> f64 {
     match metric {
         Metric::IterationS => figures.iteration_s,
@@ -144,7 +143,8 @@ fn value(figures: &Figures, metric: Metric) -> f64 {
     }
 }
 
-/// Time against memory of plans that stand fastest first; with their throughput, that against memory.
+/// Returns the Pareto front for iteration time and peak memory. `plans` must be sorted by time. If
+/// `throughput` is given, it replaces the iteration time.
 pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Throughput>) -> Front {
     let rate = |plan: &PlanFigures| throughput?.get(&(plan.point, plan.planner)).copied();
     let mut plans: Vec<&PlanFigures> = plans.iter().collect();
@@ -169,7 +169,7 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Th
         words: words(sweep, plan.point),
     };
     let shown = optimal.len().min(MOST_DRAWN);
-    // Evenly over all of them, so that the shape of the cloud stays.
+    // Samples the remaining plans evenly, to preserve the shape of the point cloud.
     let step = others.len().div_ceil((MOST_DRAWN - shown).max(1)).max(1);
     let of_front = optimal.iter().take(MOST_DRAWN).map(|plan| drawn(plan, true));
     let plans_drawn = of_front.chain(others.iter().step_by(step).map(|plan| drawn(plan, false)));
@@ -181,7 +181,7 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Th
     }
 }
 
-/// A point in words, "nodes 4, context length 8192".
+/// Returns a description of a point, for example "nodes 4, context length 8192".
 fn words(sweep: &Sweep, point: u32) -> String {
     let axes = sweep.axes().iter().zip(sweep.places(point));
     axes.map(|(axis, place)| format!("{} {}", axis.name(), axis.label(place))).collect::<Vec<_>>().join(", ")
@@ -209,7 +209,8 @@ mod tests {
             iteration_s,
             peak_memory_gib,
         };
-        // 2 s and 50 GiB is beaten by 1 s and 40 GiB; 3 s and 40 GiB too, as it has no less memory.
+        // (2 s, 50 GiB) is dominated by (1 s, 40 GiB). (3 s, 40 GiB) is dominated too, because it
+        // uses the same memory.
         let plans = [plan(0, 1.0, 40.0), plan(1, 2.0, 50.0), plan(2, 3.0, 40.0), plan(3, 4.0, 10.0)];
         let front = front(&sweep(), &plans, None);
         let order: Vec<(u32, bool)> = front.plans.iter().map(|plan| (plan.point, plan.optimal)).collect();
@@ -218,7 +219,8 @@ mod tests {
         assert_eq!(front.plans[1].words, "nodes 2, seed 8");
     }
 
-    /// A batch of 64 takes 1 s at 1,000 tokens/s/GPU, one of 128 takes 1.6 s at 1,250: the longer iteration is the faster plan.
+    /// Batch 64: 1 s at 1,000 tokens/s/GPU. Batch 128: 1.6 s at 1,250 tokens/s/GPU. The plan with
+    /// the longer iteration is better.
     #[test]
     fn plans_of_different_batches_are_compared_by_throughput() {
         let planner = PlannerKind::OneFOneB;
@@ -235,7 +237,7 @@ mod tests {
     fn a_map_holds_the_axes_that_it_does_not_show() {
         let sweep = sweep();
         let grid = |x, y, at: &[usize]| grid(&sweep, &Asked { x, y, at: at.to_vec(), ..Asked::default() });
-        // Point = 2 x place of nodes + place of seed.
+        // Point = 2 x index on the node axis + index on the seed axis.
         assert_eq!(grid(0, Some(1), &[]).unwrap(), [[0, 2, 4], [1, 3, 5]]);
         assert_eq!(grid(1, None, &[2]).unwrap(), [[4, 5]]);
         for (x, y, at) in [(2, None, &[][..]), (0, Some(0), &[]), (0, Some(9), &[]), (0, None, &[0, 5])] {

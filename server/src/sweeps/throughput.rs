@@ -1,4 +1,4 @@
-//! Throughput of the plans of a sweep, by which plans of different batches are compared.
+//! Throughput per plan, used to compare plans with different batches.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,14 @@ use planner::sweep::{PointRow, Sweep};
 
 use crate::store::{Reader, StoreError};
 
-/// Rows that are read at once.
+/// Rows per database query.
 const PAGE: u32 = 1_000;
 
-/// Tokens per second and device, by point and planner.
+/// Tokens per second per device, by point and planner.
 pub(crate) type Throughput = HashMap<(u32, PlannerKind), f64>;
 
-/// Whether the points of a sweep have different workloads, so that the times of their iterations are those of different work.
+/// Returns true if the points have different workloads. Their iteration times are then not
+/// comparable.
 pub(crate) fn has_other_workloads(sweep: &Sweep) -> bool {
     let changes_workload = |pointer: &str| {
         pointer.is_empty()
@@ -22,7 +23,8 @@ pub(crate) fn has_other_workloads(sweep: &Sweep) -> bool {
     sweep.axes().iter().any(|axis| axis.values.len() > 1 && changes_workload(&axis.pointer))
 }
 
-/// Throughput of all plans of an engine; `None` where the points have one workload.
+/// Returns the throughput of all plans from an engine, or `None` if all points have the same
+/// workload.
 pub(crate) async fn throughput(reader: &Reader, sweep: &Sweep, engine: &str) -> Result<Option<Throughput>, StoreError> {
     if !has_other_workloads(sweep) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Arrows of a trace by the slices that they join.
+//! Arrows (flow events) of a trace, assigned to the slices that they connect.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,27 +6,27 @@ use std::ops::Range;
 use ingest::trace::{Slices, Trace};
 use serde::{Deserialize, Serialize};
 
-/// Arrows of one slice that are kept; further ones are counted.
+/// Maximum number of stored arrows per slice. Arrows beyond this limit are only counted.
 const MOST_ARROWS: usize = 64;
-/// Slices of a lane that are looked at for the one around a time. They lie beside each other within it, and where there are
-/// more, the arrow joins nothing.
+/// Maximum number of slices searched for the slice at a given time. If more sibling slices precede
+/// it, the arrow is dropped.
 const MOST_SIBLINGS: usize = 4096;
 
-/// An arrow of a slice, as it is stored: lane, row and start of the other slice, the start since this one's, and whether it comes
-/// from there.
+/// A stored arrow: lane, row and relative start in ns of the other slice, and true if the arrow is
+/// incoming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Arrow(pub(crate) u32, pub(crate) u16, pub(crate) i64, pub(crate) bool);
 
 /// Arrows of a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Joined {
-    /// The first of them.
+    /// At most [`MOST_ARROWS`] arrows.
     pub(crate) arrows: Vec<Arrow>,
-    /// How many there are beyond those.
+    /// Number of arrows that are not stored.
     pub(crate) further: u32,
 }
 
-/// Arrows of every slice that has any, by its index.
+/// Returns the arrows per slice index, for all slices with arrows.
 pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
     let ranges = ranges(trace);
     let mut joined: BTreeMap<u32, Joined> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
             return;
         }
         let since = i128::from(start_ns[other]) - i128::from(start_ns[own]);
-        // Two centuries are enough.
+        // A range of about two centuries is sufficient.
         let since = since.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         slot.arrows.push(Arrow(lane[other], depth[other], since, incoming));
     };
@@ -54,15 +54,15 @@ pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
     joined
 }
 
-/// Where the slices of every lane stand; they are sorted by lane and start.
+/// Returns the slice range per lane. Slices are sorted by lane and start.
 fn ranges(trace: &Trace) -> Vec<Range<usize>> {
     let lanes = &trace.slices.lane;
     let first = |lane: usize| lanes.partition_point(|&own| (own as usize) < lane);
     (0..trace.lanes.len()).map(|lane| first(lane)..first(lane + 1)).collect()
 }
 
-/// The innermost slice around a time, on a lane or on those that its thread overflows to; where nothing runs, the next to begin
-/// on the lane.
+/// Returns the innermost slice at a given time, on the lane or on the thread's overflow lanes. If
+/// no slice is active, returns the following slice on the lane.
 fn around(trace: &Trace, ranges: &[Range<usize>], lane: u32, at_ns: u64) -> Option<usize> {
     let Slices { start_ns, duration_ns, .. } = &trace.slices;
     let own = ranges.get(lane as usize)?.clone();
@@ -74,7 +74,7 @@ fn around(trace: &Trace, ranges: &[Range<usize>], lane: u32, at_ns: u64) -> Opti
     };
     let within = lanes.filter_map(|range| {
         let begun = range.start + start_ns[range.clone()].partition_point(|&start| start <= at_ns);
-        // Later starts lie deeper.
+        // Slices with later starts are nested deeper.
         (range.start..begun).rev().take(MOST_SIBLINGS).find(runs)
     });
     within.max_by_key(|&slice| start_ns[slice]).or_else(|| {
@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn arrows_join_the_innermost_slices() {
-        // Thread 1: 0-100 around 10-20 and 30-40; thread 2: 50-60. An arrow from 35 to 50, one from 25, between the inner ones.
+        // Thread 1: slice 0-100 contains 10-20 and 30-40. Thread 2: slice 50-60. Arrows: from 35 to
+        // 50, and from 25, between the inner slices.
         let trace = trace(
             r#"{"ph": "X", "name": "outer", "pid": 1, "tid": 1, "ts": 0, "dur": 100},
                {"ph": "X", "name": "one", "pid": 1, "tid": 1, "ts": 10, "dur": 10},
@@ -121,7 +122,7 @@ mod tests {
             with
         });
         let (host, device) = (trace.slices.lane[of("two") as usize], trace.slices.lane[kernel as usize]);
-        // Starts are 0, 30 and 50 us; nothing runs at 45, so that the next slice is meant.
+        // The starts are 0, 30 and 50 us. No slice is active at 45, so the following slice is used.
         assert_eq!(joined[&of("two")].arrows, [Arrow(device, 0, 20_000, false)]);
         assert_eq!(joined[&of("outer")].arrows, [Arrow(device, 0, 50_000, false)]);
         let mut back = joined[&kernel].arrows.clone();

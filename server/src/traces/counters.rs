@@ -1,13 +1,13 @@
-//! Counters of a trace, thinned out for a chart.
+//! Trace counters, downsampled for charts.
 
 use api::trace::{CounterList, CounterSeries};
 use ingest::trace::Trace;
 use serde::{Deserialize, Serialize};
 
-/// Most series that are kept; further ones are seldom looked at.
+/// Maximum number of stored series.
 const MOST_SERIES: usize = 256;
 
-/// Counters in columns, as they are stored.
+/// Counters in column format, as stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counters(Vec<Series>);
 
@@ -20,7 +20,7 @@ struct Series {
 }
 
 impl Counters {
-    /// Of a trace, each series in time.
+    /// Collects the counters of a trace. Each series is sorted by time.
     pub(crate) fn of(trace: &Trace) -> Self {
         let mut order: Vec<usize> = (0..trace.counters.len()).collect();
         let key = |at: usize| {
@@ -43,12 +43,12 @@ impl Counters {
         Self(order.chunk_by(|&one, &other| key(one) == key(other)).take(MOST_SERIES).map(one).collect())
     }
 
-    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// At most so many points of each series, the least and the largest of every stretch among them.
+    /// Downsamples each series to about `points` values. Minimum and maximum of each interval are
+    /// preserved.
     pub(crate) fn thinned(self, points: usize) -> CounterList {
         let thin = |series: Series| {
             let kept = kept(&series.value, points.max(2));
@@ -64,7 +64,7 @@ impl Counters {
     }
 }
 
-/// Indices of the least and the largest value of every stretch, and of both ends.
+/// Returns the indices of minimum and maximum in each interval, plus both ends.
 fn kept(values: &[f64], points: usize) -> Vec<usize> {
     if values.len() <= points {
         return (0..values.len()).collect();

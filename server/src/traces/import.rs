@@ -1,4 +1,4 @@
-//! A file to what is stored of it.
+//! Conversion of a trace file to the stored form.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -15,20 +15,20 @@ use super::overview::{self, Overview};
 use super::packed::{pack, pack_json, pack_spans};
 use super::{BLOCK_NAMES, CHUNK_SPANS};
 
-/// A trace ready to be stored.
+/// A packed trace, ready to be stored.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// Format that was recognised.
+    /// Detected format.
     pub(crate) format: &'static str,
-    /// Rank that was traced, where the file says it of all its devices.
+    /// Traced rank, if the file specifies a single rank for all devices.
     pub(crate) rank: Option<u32>,
-    /// Slices.
+    /// Number of slices.
     pub(crate) slices: u64,
-    /// From the first start to the last end.
+    /// Time from the earliest start to the latest end.
     pub(crate) span_ns: u64,
-    /// Annotated actions.
+    /// Number of annotated actions.
     pub(crate) actions: u64,
-    /// What was read and what was not.
+    /// Report on parsed and skipped events.
     pub(crate) report: TraceReport,
     /// Packed [`Overview`].
     pub(crate) overview: Vec<u8>,
@@ -36,14 +36,14 @@ pub(crate) struct Prepared {
     pub(crate) action_columns: Option<Vec<u8>>,
     /// Packed [`Counters`].
     pub(crate) counter_columns: Option<Vec<u8>>,
-    /// Blocks of names.
+    /// Packed name blocks.
     pub(crate) names: Vec<Vec<u8>>,
     /// Slices by level, lanes and time.
     pub(crate) chunks: Vec<Chunk>,
 }
 
 impl Prepared {
-    /// Bytes that it takes in the database.
+    /// Returns the size in the database in bytes.
     pub(crate) fn stored_bytes(&self) -> u64 {
         let chunk = |chunk: &Chunk| chunk.columns.len() + chunk.details.as_ref().map_or(0, Vec::len);
         let rest = [Some(&self.overview), self.action_columns.as_ref(), self.counter_columns.as_ref()];
@@ -53,57 +53,57 @@ impl Prepared {
     }
 }
 
-/// Slices of one tier that stand close to each other in lane and time.
+/// Slices in a tier that are close in lane and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// Twice the level; one more for merged spans.
+    /// Two times the level, plus one for merged spans.
     pub(crate) tier: u32,
     /// First and last lane.
     pub(crate) lanes: (u32, u32),
-    /// First start.
+    /// Earliest start.
     pub(crate) start_ns: u64,
-    /// Last end.
+    /// Latest end.
     pub(crate) end_ns: u64,
-    /// Rows.
+    /// Number of spans.
     pub(crate) spans: u32,
-    /// Slices that they stand for.
+    /// Number of slices that the spans represent.
     pub(crate) slices: u64,
-    /// Packed spans in the order of their places.
+    /// Packed spans, sorted by position.
     pub(crate) columns: Vec<u8>,
     /// Packed [`Detail`]s.
     pub(crate) details: Option<Vec<u8>>,
 }
 
-/// What is known of a slice beside its name.
+/// Slice attributes in addition to the name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Detail {
-    /// Place in the chunk.
+    /// Index in the chunk.
     pub(crate) span: u32,
-    /// Bytes that it moves.
+    /// Bytes transferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bytes: Option<u64>,
-    /// Actions that it is.
+    /// Annotated actions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) actions: Vec<String>,
-    /// Its message, as names and values.
+    /// Collective message, as names and values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) message: Vec<(String, String)>,
     /// Arrows to and from other slices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) arrows: Vec<Arrow>,
-    /// Arrows beyond those.
+    /// Number of arrows that are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) further_arrows: Option<u32>,
 }
 
 impl Detail {
-    /// Of a slice of which nothing more is known.
+    /// Returns a detail with no attributes.
     pub(crate) const fn nothing(span: u32) -> Self {
         Self { span, bytes: None, actions: Vec::new(), message: Vec::new(), arrows: Vec::new(), further_arrows: None }
     }
 }
 
-/// Reads a file and packs it. Takes seconds and hundreds of megabytes for a million events.
+/// Parses and packs a trace file. A million events require seconds and hundreds of megabytes.
 pub(crate) fn prepare(
     mut file: File,
     unit: TimeUnit,
@@ -117,11 +117,10 @@ pub(crate) fn prepare(
         trace.place_actions(stage);
     }
     let prepared = pack_trace(trace);
-    // In these schedules a rank has one stage; a file without a rank is of that one.
+    // In these schedules each rank has a single stage, so the stage number is the default rank.
     Ok(Prepared { rank: prepared.rank.or(stage), ..prepared })
 }
 
-/// Packs a trace.
 pub(crate) fn pack_trace(mut trace: Trace) -> Prepared {
     let levels = Levels::of(&trace);
     let details = Details::of(&mut trace);
@@ -144,7 +143,7 @@ pub(crate) fn pack_trace(mut trace: Trace) -> Prepared {
     }
 }
 
-/// A name, slices of that name, and their durations together.
+/// Name, slice count and total duration.
 pub(crate) type Named = (String, u64, u64);
 
 fn named(trace: &Trace) -> Vec<Named> {
@@ -158,11 +157,11 @@ fn named(trace: &Trace) -> Vec<Named> {
     named
 }
 
-/// Details of slices, in the order of the slices.
+/// Details, sorted by slice.
 struct Details(Vec<Detail>);
 
 impl Details {
-    /// Takes them out of the trace, where they are columns by slice.
+    /// Moves the details out of the trace, where they are stored as columns per slice.
     fn of(trace: &mut Trace) -> Self {
         let mut details: Vec<Detail> = Vec::new();
         for located in &trace.collectives {
@@ -207,7 +206,7 @@ impl Details {
     }
 }
 
-/// The group of every lane: processes, small ones together with their neighbours.
+/// Returns the group per lane. A group is a process, or several small processes in sequence.
 fn groups(trace: &Trace) -> Vec<u32> {
     let mut slices = vec![0_usize; trace.lanes.len()];
     for &lane in &trace.slices.lane {

@@ -1,4 +1,4 @@
-//! Annotated actions of a trace, kept in columns, and the iterations that they make together with those of other ranks.
+//! Annotated actions in column format, and iterations assembled from the actions of several ranks.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +9,36 @@ use planner::trace_alignment;
 use planner::trace_alignment::{Iteration, MOST_NUMBER, ObservedAction, iterations};
 use serde::{Deserialize, Serialize};
 
-/// Most actions that are kept of one trace.
+/// Maximum number of stored actions per trace.
 const MOST_ACTIONS: usize = 1_000_000;
 
-/// Annotated actions of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Actions {
-    /// The actions.
     pub(crate) rows: Vec<ActionRow>,
-    /// Actions that a timeline has no kind for, by the word of the grammar.
+    /// Number of actions that have no span kind, by grammar keyword.
     pub(crate) left_out: BTreeMap<String, u64>,
-    /// Actions whose stage or microbatch is larger than any plan's, or that are too many.
+    /// Number of actions beyond the limits for stage, microbatch or total.
     pub(crate) refused: u64,
 }
 
-/// An annotated action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ActionRow {
-    /// Rank of its process, where the trace says it.
+    /// Rank of the process, if known.
     pub(crate) rank: Option<u32>,
-    /// Number of the span kind.
+    /// Index of the span kind.
     pub(crate) kind: u8,
-    /// Stage.
     pub(crate) stage: u32,
-    /// Microbatch.
     pub(crate) microbatch: u32,
-    /// Start, since the trace's first.
+    /// Start relative to the first event in the trace.
     pub(crate) start_ns: u64,
-    /// Duration.
     pub(crate) duration_ns: u64,
-    /// Step that the program announced around it.
+    /// Enclosing training step, if annotated.
     pub(crate) step: Option<u64>,
 }
 
 impl Actions {
-    /// The annotated actions of a trace. Where a device saw annotations, its times are taken: on the host they are those of
-    /// the launch.
+    /// Collects the annotated actions of a trace. Uses device annotations if they exist, because
+    /// host annotations have the times of the launch.
     pub(crate) fn of(trace: &Trace) -> Self {
         let kind = |slice: u32| trace.slices.kind[slice as usize];
         let on_device = trace.actions.iter().any(|located| kind(located.slice) == Kind::DeviceAnnotation);
@@ -68,7 +62,7 @@ impl Actions {
             let process = &trace.processes[trace.lanes[trace.slices.lane[slice] as usize].process as usize];
             let start_ns = trace.slices.start_ns[slice].saturating_sub(trace.origin_ns);
             actions.rows.push(ActionRow {
-                // Some traces have one process per rank and no rank field.
+                // Some traces have a process per rank and no rank field.
                 rank: process.rank.or_else(|| process.id.parse().ok()).filter(|&rank| rank < MOST_NUMBER),
                 kind: span_kind as u8,
                 stage,
@@ -81,7 +75,8 @@ impl Actions {
         actions
     }
 
-    /// The actions on a clock that several traces share. `rank` is that of the trace, where it is of one rank.
+    /// Returns the actions on a common clock. `rank` is the rank of the trace, if it has a single
+    /// rank.
     pub(crate) fn observed(&self, rank: Option<u32>, clock_ns: u64) -> impl Iterator<Item = ObservedAction> + '_ {
         self.rows.iter().filter_map(move |row| {
             Some(ObservedAction {
@@ -96,7 +91,7 @@ impl Actions {
         })
     }
 
-    /// Where the time of every rank went, by its actions.
+    /// Returns the time usage per rank, derived from the actions.
     pub(crate) fn busy(&self) -> Vec<BusyTime> {
         let actions: Vec<ObservedAction> = self.observed(None, 0).collect();
         let rows = trace_alignment::timeline(&actions);
@@ -120,38 +115,37 @@ impl Actions {
     }
 }
 
-/// Actions of one trace among those that are put together.
+/// Actions from one input trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// The trace.
+    /// Identifier of the trace.
     pub(crate) trace: String,
-    /// Its rank, where it is of one rank.
+    /// Rank, if the trace has a single rank.
     pub(crate) rank: Option<u32>,
-    /// Time of day of its first start in nanoseconds since 1970, where it says it.
+    /// Start time in ns since 1970, if known.
     pub(crate) began_ns: Option<i64>,
-    /// From its first start to its last end.
+    /// Time from the earliest start to the latest end.
     pub(crate) span_ns: u64,
-    /// Its actions.
     pub(crate) actions: Actions,
 }
 
-/// Iterations of all parts together.
+/// Iterations from all traces.
 #[derive(Debug, Clone)]
 pub(crate) struct Together {
     /// Traces with actions.
     pub(crate) traces: Vec<String>,
-    /// The iterations, in time.
+    /// Iterations, sorted by time.
     pub(crate) iterations: Vec<Iteration>,
-    /// What a reader should know.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
-/// Puts the actions of several traces on one clock and tells iterations apart.
+/// Aligns the actions from several traces on a common clock and splits them into iterations.
 pub(crate) fn together(parts: &[Part]) -> Together {
     let parts: Vec<&Part> = parts.iter().filter(|part| !part.actions.rows.is_empty()).collect();
     let mut notes = Vec::new();
     let clocks: Option<Vec<i64>> = parts.iter().map(|part| part.began_ns).collect();
-    // Clocks that have nothing in common are told by traces that never overlap.
+    // Traces that never overlap in time have unrelated clocks.
     let clocks = clocks.filter(|clocks| {
         let first_end =
             parts.iter().zip(clocks).map(|(part, &began)| began.saturating_add_unsigned(part.span_ns)).min();
@@ -183,11 +177,12 @@ pub(crate) fn together(parts: &[Part]) -> Together {
     Together { traces, iterations: iterations(actions), notes }
 }
 
-/// Steps of a trace by time.
+/// Steps sorted by time.
 struct Steps(Vec<(u64, u64, u64)>);
 
 impl Steps {
-    /// Those of the device where actions are the device's, where it saw any.
+    /// Collects the steps on the device if the actions are on the device, otherwise the steps on
+    /// the host.
     fn of(trace: &Trace, on_device: bool) -> Self {
         let step = |step: &ingest::trace::Step| {
             let slice = step.slice as usize;
@@ -199,7 +194,7 @@ impl Steps {
         Self(steps)
     }
 
-    /// The step that begins last before a time, if it has not ended.
+    /// Returns the latest step that starts at or before the given time, if it has not finished.
     fn at(&self, time: u64) -> Option<u64> {
         let after = self.0.partition_point(|&(start, ..)| start <= time);
         let &(_, end, number) = self.0.get(after.checked_sub(1)?)?;
@@ -207,7 +202,8 @@ impl Steps {
     }
 }
 
-/// The span kind of an action; receives are the other end of a send, and dropping weights takes no time.
+/// Returns the span kind of an action. Receives are represented by the matching send, and
+/// resharding (dropping weights) has zero duration.
 const fn span_kind(kind: ActionKind) -> Option<SpanKind> {
     match kind {
         ActionKind::Forward => Some(SpanKind::Forward),
@@ -221,7 +217,7 @@ const fn span_kind(kind: ActionKind) -> Option<SpanKind> {
     }
 }
 
-/// The word of the grammar.
+/// Returns the grammar keyword.
 pub(crate) const fn letters(kind: ActionKind) -> &'static str {
     match kind {
         ActionKind::Forward => "F",
@@ -266,7 +262,7 @@ mod tests {
         assert_eq!(starts(&found), [(0, 4), (0, 5), (1, 30)]);
         assert!(found.notes.is_empty());
         assert_eq!(found.traces, ["trace1", "trace0"]);
-        // One of them does not say it, or they never overlap.
+        // Either a clock is missing, or the traces never overlap.
         for clocks in [[None, Some(0)], [Some(5000), Some(0)]] {
             let found = together(&[part(1, clocks[0], &[0]), part(0, clocks[1], &[4])]);
             assert_eq!(starts(&found), [(0, 4), (1, 0)]);

@@ -1,4 +1,4 @@
-//! What a viewer needs of a trace before it asks for a view: processes, lanes, steps, totals.
+//! Trace overview for the viewer: processes, lanes, steps and totals.
 
 use api::trace::{BusySource, BusyTime, SliceKind, TraceLane, TraceProblem, TraceProcess, TraceReport, TraceStep};
 use ingest::trace::{Kind, Report, Trace};
@@ -6,32 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use super::observed::Actions;
 
-/// Most steps that are kept.
+/// Maximum number of stored steps.
 const MOST_STEPS: usize = 10_000;
 
-/// What a viewer needs of a trace before it asks for a view.
+/// Data that the viewer needs before it requests a view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Overview {
-    /// Time of day of the first start in nanoseconds since 1970.
+    /// Start time in ns since 1970.
     pub(crate) began_ns: Option<i64>,
     /// Processes and devices.
     pub(crate) processes: Vec<TraceProcess>,
-    /// Rows, process by process.
+    /// Lanes, grouped by process.
     pub(crate) lanes: Vec<TraceLane>,
-    /// Steps that the program announced.
+    /// Annotated training steps.
     pub(crate) steps: Vec<TraceStep>,
-    /// Values of counters.
+    /// Number of counter values.
     pub(crate) counters: u64,
-    /// Arrows.
+    /// Number of arrows.
     pub(crate) flows: u64,
-    /// Widths of the levels beyond the slices themselves.
+    /// Bin widths of the levels above the exact slices.
     pub(crate) level_widths_ns: Vec<u64>,
-    /// Where the time of every device went; the trace's own identifier is filled in when it is read.
+    /// Time usage per device. The trace identifier is set when the overview is read.
     pub(crate) busy: Vec<BusyTime>,
 }
 
 impl Overview {
-    /// Of a trace, its levels and its actions.
     pub(crate) fn of(trace: &Trace, level_widths_ns: Vec<u64>, actions: &Actions) -> Self {
         let process = |process: &ingest::trace::Process| TraceProcess {
             id: process.id.clone(),
@@ -77,7 +76,7 @@ impl Overview {
     }
 }
 
-/// By kernels where there are any, otherwise by annotated actions.
+/// Uses kernels if the trace contains any, otherwise annotated actions.
 fn busy(trace: &Trace, actions: &Actions) -> Vec<BusyTime> {
     let kernels = trace.totals.iter().map(|total| BusyTime {
         trace: String::new(),
@@ -96,7 +95,7 @@ fn busy(trace: &Trace, actions: &Actions) -> Vec<BusyTime> {
     if kernels.is_empty() { actions.busy() } else { kernels }
 }
 
-/// A process in words.
+/// Returns the display name of a process.
 fn words(processes: &[ingest::trace::Process], process: u32) -> String {
     let Some(process) = processes.get(process as usize) else { return String::new() };
     let name = process.name.as_deref().unwrap_or("process");
@@ -106,7 +105,7 @@ fn words(processes: &[ingest::trace::Process], process: u32) -> String {
     }
 }
 
-/// The report as it travels.
+/// Converts the parser report to the API type.
 pub(crate) fn report(report: Report) -> TraceReport {
     let problem = |problem: ingest::trace::Problem| TraceProblem {
         reason: problem.reason,
@@ -127,7 +126,7 @@ pub(crate) fn report(report: Report) -> TraceReport {
     }
 }
 
-/// A kind as it travels.
+/// Converts a slice kind to the API type.
 pub(crate) fn kind(kind: Kind) -> SliceKind {
     SliceKind::ALL[kind.index()]
 }

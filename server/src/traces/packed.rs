@@ -1,4 +1,4 @@
-//! Columns as they are stored: postcard, deflated.
+//! Storage format of columns: postcard with deflate compression.
 
 use std::io::{Read, Write};
 
@@ -10,31 +10,30 @@ use ingest::trace::levels::Span;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Largest packed value that is opened; what we write is far smaller, but a file may be damaged.
+/// Maximum unpacked size. Valid data is much smaller, but a damaged file can expand to any size.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Why stored columns cannot be read.
+/// Error: stored columns are damaged.
 #[derive(Debug, thiserror::Error)]
 #[error("stored columns of a trace are damaged: {0}")]
 pub(crate) struct Damaged(String);
 
-/// Packs a value.
+/// Packs a value as postcard.
 pub(crate) fn pack<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let body = postcard::to_allocvec(value).expect("columns hold numbers and texts");
     deflate(&body)
 }
 
-/// Reads a packed value.
 pub(crate) fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
     postcard::from_bytes(&inflate(bytes)?).map_err(|error| Damaged(error.to_string()))
 }
 
-/// Packs a value whose fields may be absent.
+/// Packs a value as JSON. Required for types with optional fields.
 pub(crate) fn pack_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     deflate(&serde_json::to_vec(value).expect("documents have only text keys"))
 }
 
-/// Reads what [`pack_json`] wrote.
+/// Unpacks data from [`pack_json`].
 pub(crate) fn unpack_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
     serde_json::from_slice(&inflate(bytes)?).map_err(|error| Damaged(error.to_string()))
 }
@@ -50,21 +49,22 @@ fn inflate(bytes: &[u8]) -> Result<Vec<u8>, Damaged> {
     Ok(body)
 }
 
-/// Spans in columns; starts as differences, because neighbours are close.
+/// Spans in column format. Starts are stored as differences, because consecutive starts are close.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Columns {
     lane: Vec<u32>,
     depth: Vec<u16>,
-    /// Since the span before, or since zero where it begins earlier.
+    /// True and the difference from the previous start; or false and the absolute start, if it
+    /// precedes the previous start.
     start_ns: Vec<(bool, u64)>,
     extent_ns: Vec<u64>,
     name: Vec<u32>,
     kind: Vec<u8>,
-    /// Empty where every span is one slice, whose duration is its extent.
+    /// Count, busy time and longest duration per span. Empty if each span is a single slice whose
+    /// duration equals the extent.
     merged: Vec<(u32, u64, u64)>,
 }
 
-/// Packs spans.
 pub(crate) fn pack_spans(spans: &[Span]) -> Vec<u8> {
     let mut columns = Columns::default();
     let mut before = 0;
@@ -86,7 +86,6 @@ pub(crate) fn pack_spans(spans: &[Span]) -> Vec<u8> {
     pack(&columns)
 }
 
-/// Reads packed spans.
 pub(crate) fn unpack_spans(bytes: &[u8]) -> Result<Vec<Span>, Damaged> {
     let columns: Columns = unpack(bytes)?;
     let count = columns.lane.len();

@@ -1,37 +1,38 @@
-//! Stored parts to a view.
+//! Assembly of stored chunks into a view.
 
 use std::collections::BTreeMap;
 
 use api::trace::TraceView;
 use ingest::trace::levels::{Span, merge};
 
-/// Most spans of a view; beyond it pixels are put together.
+/// Maximum number of spans in a view. Beyond this limit, pixels are merged.
 const MOST_SPANS: usize = 200_000;
 
-/// What is looked at.
+/// Visible window of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Left edge.
+    /// Start of the window in ns.
     pub(crate) from_ns: u64,
-    /// Right edge, behind the left one.
+    /// Right edge, after the left edge.
     pub(crate) to_ns: u64,
-    /// Pixels between them.
+    /// Number of pixels between the edges.
     pub(crate) pixels: u32,
-    /// Lanes, ascending.
+    /// Lanes in ascending order.
     pub(crate) lanes: Vec<u32>,
 }
 
 impl Window {
-    /// Width of a pixel, rounded down: no slice that fills one is ever merged.
+    /// Returns the width of a pixel, rounded down. Slices that fill a pixel are therefore never
+    /// merged.
     pub(crate) fn pixel_ns(&self) -> u64 {
         (self.to_ns - self.from_ns) / u64::from(self.pixels.max(1))
     }
 }
 
-/// Spans of stored parts as a view, without the names.
+/// Converts stored spans to a view. Returns the view and the name indices.
 ///
-/// A slice reaches into the window where it ends behind the left edge and begins before the right one; a slice of no
-/// duration at the left edge is inside.
+/// A slice is visible if it ends after the left edge and starts before the right edge. A slice of
+/// zero duration at the left edge is also visible.
 pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks: u32) -> (TraceView, Vec<u32>) {
     let reaches = |span: &Span| {
         span.start_ns < window.to_ns
@@ -111,7 +112,7 @@ mod tests {
         ];
         let (view, names) = assemble(spans, &window, 0, 1);
         assert_eq!(view.lane_offsets, [0, 2, 2, 3]);
-        // 100-100 and 105-108 share the pixel of 10 ns.
+        // 100-100 and 105-108 share a pixel of 10 ns.
         assert_eq!((view.start_ns, view.count, view.extent_ns), (vec![100, 150, 0], vec![2, 1, 1], vec![8, 20, 1000]));
         assert_eq!((names, view.name, view.merged_ns), (vec![41, 45], vec![0, 0, 1], 10));
     }

@@ -1,4 +1,4 @@
-//! Whose computation it is.
+//! Client identity for fair scheduling.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -9,25 +9,26 @@ use axum::http::request::Parts;
 use crate::actor::Actor;
 use crate::client::{Peer, network};
 
-/// Whose computation it is: the holder of a named token or session, else an address. An anonymous cookie does not count, because
-/// a client can make up any number of them. The shared token of the server counts with the address.
+/// Owner of a computation: the holder of a named token or session, otherwise an address. Anonymous
+/// cookies are ignored, because a client can create any number of cookies. The server token is
+/// shared, so these clients are identified by address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claimant(String);
 
 impl Claimant {
-    /// The server itself: sweeps, and jobs that a server before left.
+    /// Returns the identity of the server itself, for sweeps and for jobs from an earlier server.
     pub fn server() -> Self {
         Self("the server".to_owned())
     }
 
-    /// A client by its name in tests.
+    /// Creates an identity by name in tests.
     pub fn named(name: &str) -> Self {
         Self(format!("token {name}"))
     }
 
     fn of(actor: Option<&Actor>, address: Option<IpAddr>) -> Self {
         match actor {
-            // Names with brackets are nobody's.
+            // Names in parentheses are reserved for built-in actors.
             Some(actor) if !actor.name.starts_with('(') => Self::named(&actor.name),
             _ => Self(format!("address {}", address.map(network).map_or_else(String::new, |of| of.to_string()))),
         }

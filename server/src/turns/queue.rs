@@ -1,4 +1,4 @@
-//! Who waits for a turn, and who is served next.
+//! Queue of pending computations.
 
 use std::collections::HashMap;
 
@@ -6,33 +6,33 @@ use tokio::sync::oneshot;
 
 use super::{Claimant, Demand, Turn};
 
-/// How often others may pass a computation whose memory is not free.
+/// Maximum number of times that a computation with insufficient free memory can be overtaken.
 const MOST_PASSED: u32 = 8;
-/// Clients whose last turn is remembered.
+/// Number of clients in the grant history.
 const REMEMBERED: usize = 1024;
 
-/// A computation that waits.
+/// A pending computation.
 struct Waiting {
     number: u64,
     claimant: Claimant,
     demand: Demand,
-    /// How often others passed it.
+    /// Number of times that it was overtaken.
     passed: u32,
     ready: oneshot::Sender<Turn>,
 }
 
-/// What is free, who is at work and who waits.
+/// Free resources, active computations and pending computations.
 pub(super) struct Queue {
     free: Demand,
-    /// Computations at work of each client.
+    /// Active computations per client.
     working: HashMap<Claimant, usize>,
-    /// Number of the last computation of each client that was served.
+    /// Sequence number of the latest granted computation per client.
     served: HashMap<Claimant, u64>,
     waiting: Vec<Waiting>,
     number: u64,
 }
 
-/// A computation that is served.
+/// A granted computation.
 pub(super) type Served = (Claimant, Demand, oneshot::Sender<Turn>);
 
 impl Queue {
@@ -40,21 +40,21 @@ impl Queue {
         Self { free, working: HashMap::new(), served: HashMap::new(), waiting: Vec::new(), number: 0 }
     }
 
-    /// Takes a place; returns its number.
+    /// Adds a computation and returns its sequence number.
     pub(super) fn wait(&mut self, claimant: Claimant, demand: Demand, ready: oneshot::Sender<Turn>) -> u64 {
         self.number += 1;
         self.waiting.push(Waiting { number: self.number, claimant, demand, passed: 0, ready });
         self.number
     }
 
-    /// Gives a place up; whether it was still there.
+    /// Removes a computation. Returns true if it was still in the queue.
     pub(super) fn leave(&mut self, number: u64) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting.number != number);
         self.waiting.len() < before
     }
 
-    /// Takes what is free where nobody waits.
+    /// Takes free resources if the queue is empty.
     pub(super) fn take_free(&mut self, claimant: &Claimant, demand: Demand) -> bool {
         let takes = self.waiting.is_empty() && self.has(demand);
         if takes {
@@ -74,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Everyone who can begin now.
+    /// Removes and returns all computations that can start now.
     pub(super) fn serve(&mut self) -> Vec<Served> {
         let mut served = Vec::new();
         while let Some(place) = self.next() {
@@ -85,7 +85,8 @@ impl Queue {
         served
     }
 
-    /// The place of the next that can begin. Counts that it passes those before it.
+    /// Returns the index of the computation with the highest priority that can start. Increments
+    /// the overtake count of all computations that it overtakes.
     fn next(&mut self) -> Option<usize> {
         let mut order: Vec<usize> = (0..self.waiting.len()).collect();
         order.sort_by_key(|&place| self.waiting.get(place).map(|waiting| self.rank(waiting)));
@@ -111,7 +112,8 @@ impl Queue {
         None
     }
 
-    /// Least first: those who were passed too often, then clients with little at work, then those served longest ago.
+    /// Sort key, ascending: computations at the overtake limit, then clients with fewer active
+    /// computations, then clients with older grants.
     fn rank(&self, waiting: &Waiting) -> (bool, usize, u64, u64) {
         let working = self.working.get(&waiting.claimant).copied().unwrap_or(0);
         let served = self.served.get(&waiting.claimant).copied().unwrap_or(0);

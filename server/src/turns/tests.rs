@@ -11,7 +11,7 @@ fn ask(turns: &Turns, name: &str, bytes: u64) -> JoinHandle<Turn> {
     tokio::spawn(async move { turns.take(&name, Demand::turn(bytes)).await })
 }
 
-/// Lets every task run until it waits.
+/// Runs all tasks until they block.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -41,7 +41,7 @@ async fn a_client_that_asks_often_waits_behind_one_that_asks_once() {
     let all: Vec<_> = all.collect();
     drop(first);
     settle().await;
-    // a has another one at work; b came before c.
+    // Client a has an active computation; b precedes c in the queue.
     assert_eq!(begun(&all), [false, false, true, false]);
     drop(second);
     settle().await;
@@ -62,7 +62,7 @@ async fn all_computations_together_stay_within_the_memory() {
     assert_eq!(begun(&all), [true, true, false]);
     let mut all = all.into_iter();
     drop((all.next().unwrap().await.unwrap(), all.next().unwrap().await.unwrap()));
-    // What asks for more than there is has all of it.
+    // A demand beyond the total receives the total.
     assert_eq!(all.next().unwrap().await.unwrap().bytes(), 100 * MIB);
 }
 

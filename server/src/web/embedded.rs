@@ -1,4 +1,4 @@
-//! Pages inside the program, for one that is a single file.
+//! Embedded pages, for a program that is a single file.
 
 use std::future::{Ready, ready};
 use std::io::{self, Cursor, SeekFrom};
@@ -11,21 +11,21 @@ use include_dir::{Dir, DirEntry, include_dir};
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tower_http::services::fs::{Backend, File, Metadata};
 
-/// What `cargo xtask build` made, compressed siblings too.
+/// Output of `cargo xtask build`, including compressed variants.
 static PAGES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../target/web");
 
-/// The pages as a file system that cannot be written, so that they are sent by the same code as those of a folder.
+/// The pages as a read-only file system, so the same code serves embedded pages and folders.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pages;
 
 impl Pages {
-    /// A whole file.
+    /// Returns the content of a file.
     pub(super) fn read(self, name: &str) -> Option<&'static [u8]> {
         PAGES.get_file(name).map(include_dir::File::contents)
     }
 }
 
-/// Facts of a file or folder.
+/// Metadata of a file or folder.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     is_dir: bool,
@@ -33,7 +33,7 @@ pub(super) struct Facts {
     modified: SystemTime,
 }
 
-/// A file that is read.
+/// An open file.
 #[derive(Debug)]
 pub(super) struct Open {
     facts: Facts,
@@ -41,7 +41,7 @@ pub(super) struct Open {
 }
 
 fn find(path: &Path) -> io::Result<Facts> {
-    // Parts that lead anywhere else are refused before they come here.
+    // Paths that lead outside the folder are refused earlier.
     let below: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     if below.as_os_str().is_empty() {
         return Ok(Facts { is_dir: true, bytes: 0, modified: SystemTime::UNIX_EPOCH });
@@ -51,7 +51,7 @@ fn find(path: &Path) -> io::Result<Facts> {
         Some(DirEntry::File(file)) => Ok(Facts {
             is_dir: false,
             bytes: file.contents().len() as u64,
-            // When the build wrote it, so that the next build's file of the same length is another one.
+            // The build time distinguishes files with the same length from different builds.
             modified: file.metadata().map_or(SystemTime::UNIX_EPOCH, |facts| facts.modified()),
         }),
         None => Err(io::ErrorKind::NotFound.into()),
@@ -130,7 +130,7 @@ mod tests {
 
     use crate::web::Web;
 
-    /// Everything but when: headers by name, and the body.
+    /// Returns headers by name, and the body.
     async fn told(response: Response) -> (BTreeMap<String, String>, Vec<u8>) {
         let headers = response.headers().iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
@@ -152,7 +152,8 @@ mod tests {
                 let request = || Request::get(file).header("accept-encoding", encoding).body(Body::empty()).unwrap();
                 let (mut mine, content) = told(inside.file(request()).await).await;
                 let (mut theirs, expected) = told(outside.file(request()).await).await;
-                // Both are made of the moment of the build, which a file system keeps more finely.
+                // Both headers depend on the modification time, which has a higher resolution in a
+                // file system.
                 let tag = mine.remove("etag");
                 assert_eq!((mine.remove("last-modified").is_some(), tag.is_some()), {
                     (theirs.remove("last-modified").is_some(), theirs.remove("etag").is_some())

@@ -1,4 +1,4 @@
-//! Backups of a server at work, put in place again, and databases that are looked through.
+//! Tests backup, restore and verification of databases.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::process::Command;
 
 use super::process::{Server, is_at_hand, lengths, planscope, said, step};
 
-/// A server with a scenario, a dataset and a run in it; says what must be found again.
+/// Starts a server and stores a scenario, a dataset and a run. Returns the paths that must exist
+/// after a restore.
 fn filled(folder: &Path) -> (Server, Vec<String>) {
     let server = Server::start(folder, &[]);
     let client = server.client();
@@ -30,7 +31,7 @@ fn a_backup_of_a_server_at_work_is_restored_whole() {
     assert!(made.status.success(), "{}", said(&made));
     let bytes = fs::read(folder.path().join("copy.db")).unwrap();
 
-    // What is there is never overwritten, and nothing passing is left.
+    // Existing files are not overwritten, and no temporary files remain.
     let again = planscope(&["backup", "copy.db"], folder.path());
     assert!(!again.status.success() && said(&again).contains("not overwritten"), "{}", said(&again));
     assert_eq!(fs::read(folder.path().join("copy.db")).unwrap(), bytes);
@@ -40,7 +41,7 @@ fn a_backup_of_a_server_at_work_is_restored_whole() {
     };
     assert!(!names().iter().any(|name| name.starts_with(".planscope-copy-")), "{:?}", names());
 
-    // Later than the backup, so that it must be gone when that is restored.
+    // Created after the backup, so it must not exist after the restore.
     let later = api::path::scenario(&server.client().stores(2, 1));
     let used = planscope(&["restore", "copy.db", "--replace"], folder.path());
     assert!(!used.status.success() && said(&used).contains("in use"), "{}", said(&used));
@@ -62,7 +63,7 @@ fn a_backup_of_a_server_at_work_is_restored_whole() {
     assert_eq!(server.client().get(&later).status, 404);
     assert!(server.stop().0.success());
 
-    // And back again: the one before is a database like any other.
+    // The replaced database can be restored as well.
     assert!(planscope(&["restore", &old, "--replace"], folder.path()).status.success());
     assert_eq!(Server::start(folder.path(), &[]).client().get(&later).status, 200);
 }
@@ -89,7 +90,7 @@ fn what_is_no_backup_is_refused_and_changes_nothing() {
     let whole = fs::read(path("copy.db")).unwrap();
     let database = fs::read(path("planscope.db")).unwrap();
     let mut torn = whole.clone();
-    // The third page, as a disk loses it.
+    // Overwrite the third page, like a disk error.
     torn[8192..12288].fill(0);
     fs::write(path("torn.db"), torn).unwrap();
     fs::write(path("short.db"), &whole[..whole.len() / 2]).unwrap();
@@ -103,7 +104,7 @@ fn what_is_no_backup_is_refused_and_changes_nothing() {
     }
 }
 
-/// Changes a database behind the back of every program.
+/// Modifies a database directly with SQL.
 fn sql(folder: &Path, statements: &str) {
     let done = Command::new("sqlite3").arg("planscope.db").arg(statements).current_dir(folder).output().unwrap();
     assert!(done.status.success(), "{}", said(&done));

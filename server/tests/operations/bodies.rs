@@ -1,9 +1,10 @@
-//! Bodies of the attacks: small ones that ask for much, and large ones that grow.
+//! Request bodies from the attacks: small bodies that cause large computations, and bodies that
+//! expand.
 
 use flate2::{Compress, Compression, FlushCompress};
 use serde_json::json;
 
-/// Finding 1: 900 bytes that ask for 537,000 spans in each iteration.
+/// Attack finding 1: a 900-byte scenario with 537,000 spans per iteration.
 pub(crate) fn endless(iterations: u32) -> serde_json::Value {
     json!({
         "schema": "scenario/1",
@@ -25,15 +26,15 @@ pub(crate) fn endless(iterations: u32) -> serde_json::Value {
     })
 }
 
-/// Finding 3: objects of seven bytes that take hundreds in memory.
+/// Attack finding 3: objects of 7 bytes that occupy several hundred bytes in memory.
 pub(crate) fn expanding(schema: &str, bytes: usize) -> Vec<u8> {
     let head = format!("{{\"schema\":\"{schema}\",\"x\":[");
     let values = "{\"\":0},".repeat((bytes - head.len() - 3) / 7);
     format!("{head}{values}0]}}").into_bytes()
 }
 
-/// A gzip stream of a GiB of one byte in about a MB: a piece that ends at a byte, again and again. Its checksum is wrong,
-/// which is seen at its end only.
+/// Creates a gzip stream of about 1 MB that decompresses to 1 GiB of a single byte. The stream
+/// repeats a byte-aligned block. The checksum is invalid, which is only detected at the end.
 pub(crate) fn packed(byte: u8) -> Vec<u8> {
     let piece = vec![byte; 16 << 20];
     let mut deflate = Compress::new(Compression::fast(), false);
@@ -44,7 +45,7 @@ pub(crate) fn packed(byte: u8) -> Vec<u8> {
     for _ in 0..64 {
         file.extend_from_slice(&block);
     }
-    // The last block is empty; a checksum and a length.
+    // An empty last block, then checksum and length.
     file.extend_from_slice(&[3, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     file
 }

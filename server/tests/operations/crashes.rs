@@ -1,4 +1,4 @@
-//! Servers that are killed under load: nothing that they acknowledged is lost.
+//! Kills servers under load and checks that no acknowledged data is lost.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use super::process::{Client, Server, lengths, planscope, said, scenario, step};
 
-/// Rounds on one database; then the next one, as everything is looked at after every round.
+/// Rounds per database. All data is checked after each round, so a new database limits the test
+/// time.
 const ROUNDS_OF_A_DATABASE: u32 = 10;
 
-/// What the server said that it has.
+/// Data acknowledged by the server.
 #[derive(Default)]
 struct Acknowledged {
-    /// Paths that must answer.
+    /// Paths of stored items.
     paths: Vec<String>,
-    /// The log of a run: its identifier, its token, what was sent, and how much of that is stored.
+    /// The log of a run: identifier, token, sent text and stored length.
     log: Option<Log>,
     steps: u32,
 }
@@ -26,7 +27,7 @@ struct Log {
     stored: usize,
 }
 
-/// Stores scenarios as fast as they are taken.
+/// Stores scenarios in a loop.
 fn scenarios(client: &Client, seeds: &AtomicU32, stop: &AtomicBool) -> Vec<String> {
     let mut paths = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -34,7 +35,7 @@ fn scenarios(client: &Client, seeds: &AtomicU32, stop: &AtomicBool) -> Vec<Strin
         let Some(answer) = client.asks("PUT", api::path::SCENARIOS, None, &question) else { break };
         assert_eq!(answer.status, 201, "{answer:?}");
         let id = answer.field("/id");
-        // Drafts are forgotten some time, what is kept is not.
+        // Drafts can be evicted, saved scenarios cannot.
         let Some(kept) = client.asks("POST", &api::path::keep(&id), None, "") else { break };
         assert_eq!(kept.status, 200, "{kept:?}");
         paths.push(api::path::scenario(&id));
@@ -42,7 +43,7 @@ fn scenarios(client: &Client, seeds: &AtomicU32, stop: &AtomicBool) -> Vec<Strin
     paths
 }
 
-/// Stores datasets as fast as they are taken.
+/// Stores datasets in a loop.
 fn datasets(client: &Client, numbers: &AtomicU32, stop: &AtomicBool) -> Vec<String> {
     let mut paths = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -54,7 +55,7 @@ fn datasets(client: &Client, numbers: &AtomicU32, stop: &AtomicBool) -> Vec<Stri
     paths
 }
 
-/// Sends a log, two steps at a time, from where it stands.
+/// Sends a log in a loop, two steps per request, from the stored length.
 fn trains(client: &Client, log: &mut Log, steps: &mut u32, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         log.sent += &step(*steps);
@@ -68,7 +69,7 @@ fn trains(client: &Client, log: &mut Log, steps: &mut u32, stop: &AtomicBool) {
     }
 }
 
-/// Everything that was acknowledged is there, and where the log ends.
+/// Checks that all acknowledged data exists, and updates the stored log length.
 fn is_there(client: &Client, acknowledged: &mut Acknowledged) {
     for path in &acknowledged.paths {
         assert_eq!(client.get(path).status, 200, "{path}");
@@ -77,12 +78,12 @@ fn is_there(client: &Client, acknowledged: &mut Acknowledged) {
         let bytes = client.get(&api::path::run_log(&log.run)).text;
         assert!(bytes.len() >= log.stored, "{} of {} bytes of the log are there", bytes.len(), log.stored);
         assert!(log.sent.starts_with(&bytes), "the log is another one");
-        // Bytes may be stored whose answer did not arrive any more.
+        // Data may be stored even if the acknowledgement was lost.
         log.stored = bytes.len();
     }
 }
 
-/// A server under load for a moment, then killed.
+/// Runs a server under load for `life`, then kills it.
 fn round(folder: &Path, acknowledged: &mut Acknowledged, numbers: &AtomicU32, life: Duration) {
     let server = Server::start(folder, &[]);
     let client = server.client();
@@ -112,7 +113,7 @@ fn round(folder: &Path, acknowledged: &mut Acknowledged, numbers: &AtomicU32, li
     assert!(verdict.status.success(), "{}", said(&verdict));
 }
 
-/// `PLANSCOPE_CRASHES=200` makes it as many rounds.
+/// `PLANSCOPE_CRASHES=200` sets the number of rounds.
 #[test]
 fn nothing_acknowledged_is_lost_when_servers_are_killed_under_load() {
     let rounds: u32 =
@@ -121,7 +122,8 @@ fn nothing_acknowledged_is_lost_when_servers_are_killed_under_load() {
     let (mut folder, mut acknowledged) = (tempfile::tempdir().unwrap(), Acknowledged::default());
     let (mut things, mut bytes) = (0, 0);
     for number in 0..rounds {
-        // From before the first answer to a good second: spread evenly, in no order.
+        // From before the first response to slightly more than a second, evenly distributed in
+        // pseudo-random order.
         let life = Duration::from_millis(5 + u64::from(number * 389 % 1009));
         round(folder.path(), &mut acknowledged, &numbers, life);
         if (number + 1) % ROUNDS_OF_A_DATABASE == 0 || number + 1 == rounds {

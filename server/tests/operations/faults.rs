@@ -1,14 +1,15 @@
-//! Errors of the file system, injected: what was acknowledged stays, what failed says so, and work goes on when the cause ends.
+//! Injects file system errors. Acknowledged data must persist, errors must be reported, and the
+//! server must recover.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::process::{Answer, Client, Server, is_at_hand, lengths, planscope, said, scenario, step};
 
-/// The address of a stored thing, by its identifier.
+/// Maps an identifier to a path.
 type Address = fn(&str) -> String;
 
-/// What a server acknowledged.
+/// Data acknowledged by the server.
 #[derive(Default)]
 struct Acknowledged {
     paths: Vec<String>,
@@ -23,7 +24,7 @@ impl Acknowledged {
         Self { run: opened.field("/run"), token: opened.field("/ingest_token"), ..Self::default() }
     }
 
-    /// Stores one thing of every kind; gives the answers that say no.
+    /// Stores an item of each kind. Returns the refusals.
     fn stores(&mut self, client: &Client, number: u32) -> Vec<Answer> {
         let mut refused = Vec::new();
         let scenario = client.send("PUT", api::path::SCENARIOS, &scenario(number, 1));
@@ -44,7 +45,7 @@ impl Acknowledged {
             self.log += &piece;
         } else {
             refused.push(answer);
-            // Bytes in front of the fault may be stored: they are acknowledged by the offset of the log.
+            // Bytes before the fault may be stored. The log offset acknowledges them.
             let stored = client.get(&api::path::run_log(&self.run)).text;
             let sent = format!("{}{piece}", self.log);
             assert!(stored.len() >= self.log.len() && sent.starts_with(&stored), "the log is another one");
@@ -61,7 +62,7 @@ impl Acknowledged {
     }
 }
 
-/// A refusal is a fault of the server's surroundings, in a sentence, as a problem.
+/// Checks that a refusal is a readable problem document that reports an environment error.
 fn is_plain(answer: &Answer) {
     assert!([503, 507].contains(&answer.status), "{answer:?}");
     assert!(answer.field("/type").starts_with("/problems/"), "{answer:?}");
@@ -69,7 +70,7 @@ fn is_plain(answer: &Answer) {
     assert!(detail.contains(' ') && !detail.contains("SqliteError") && !detail.contains("Os {"), "{detail}");
 }
 
-/// Stores until something is refused, lets the cause end, and stores on.
+/// Stores items up to a refusal, removes the cause, and checks that new items can be stored.
 fn survives(server: &Server, mut cause: impl FnMut(bool)) -> Acknowledged {
     let client = server.client();
     let mut acknowledged = Acknowledged::begin(&client);
@@ -95,7 +96,7 @@ fn survives(server: &Server, mut cause: impl FnMut(bool)) -> Acknowledged {
     acknowledged
 }
 
-/// The next server has everything too, after a crash.
+/// Kills the server and checks that a new server has all data.
 fn is_kept(server: Server, folder: &Path, acknowledged: &Acknowledged) {
     server.kill();
     let verdict = planscope(&["verify"], folder);
@@ -111,7 +112,7 @@ fn files_that_cannot_grow_lose_nothing() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
-    // Without the signal, a write beyond the limit fails with EFBIG.
+    // With SIGXFSZ ignored, a write beyond the limit fails with EFBIG.
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
     command.args([env!("CARGO_BIN_EXE_planscope"), "serve", "--address", "127.0.0.1:0"]);
     let server = Server::run(command, folder.path());
@@ -135,7 +136,7 @@ fn a_folder_that_disappears_loses_nothing() {
     is_kept(server, &folder, &acknowledged);
 }
 
-/// Files on their way do not need the folder for temporary files of the system.
+/// Uploads do not use the system's temporary folder.
 #[test]
 fn a_folder_for_temporary_files_that_is_none_hinders_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -155,7 +156,7 @@ fn a_folder_for_temporary_files_that_is_none_hinders_nothing() {
     is_kept(server, folder.path(), &acknowledged);
 }
 
-/// A file system of its own in memory; it goes with its test.
+/// A separate in-memory file system, unmounted at the end of the test.
 struct Mounted<'f>(&'f Path);
 
 impl Drop for Mounted<'_> {

@@ -1,4 +1,4 @@
-//! Files of a database that are deleted, moved, linked or left over.
+//! Tests databases with deleted, moved, linked or leftover files.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Output;
 
 use super::process::{Server, planscope, said, scenario};
 
-/// A folder with a server's database, stopped.
+/// Creates a folder with the database of a stopped server.
 fn stopped() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);
@@ -15,7 +15,7 @@ fn stopped() -> tempfile::TempDir {
     folder
 }
 
-/// Every command that opens a database, upon one of that name.
+/// Runs all commands that open a database on the given file.
 fn every_command(folder: &Path, name: &str) -> Vec<(&'static str, Output)> {
     fs::write(folder.join("points.jsonl"), "").unwrap();
     vec![
@@ -27,7 +27,8 @@ fn every_command(folder: &Path, name: &str) -> Vec<(&'static str, Output)> {
     ]
 }
 
-/// Finding 8: `serve` made an empty database beside the journal, and wrote over it.
+/// Regression test for attack finding 8: `serve` created an empty database next to the journal and
+/// overwrote the journal.
 #[test]
 fn a_journal_that_lost_its_database_is_refused_by_every_command_and_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,7 +48,7 @@ fn a_journal_that_lost_its_database_is_refused_by_every_command_and_kept() {
     }
     assert!(!path("new-copy.db").exists());
 
-    // A backup in its place, with the journal beside it; and everything as it was.
+    // Restore a backup while the journal is present, then undo the restore.
     let restored = planscope(&["restore", "copy.db", "--replace"], folder.path());
     assert!(restored.status.success(), "{}", said(&restored));
     let entries = fs::read_dir(folder.path()).unwrap();
@@ -61,7 +62,8 @@ fn a_journal_that_lost_its_database_is_refused_by_every_command_and_kept() {
     assert_eq!(server.client().get(&later).status, 200);
 }
 
-/// Finding 9: two servers on one file by two names made it malformed.
+/// Regression test for attack finding 9: two servers corrupted a file that they opened under
+/// different names.
 #[cfg(unix)]
 #[test]
 fn a_database_with_several_names_is_refused_by_every_command() {
@@ -78,7 +80,8 @@ fn a_database_with_several_names_is_refused_by_every_command() {
             assert!(in_use || said(&output).contains("2 names (hard links)"), "{command} {name}: {}", said(&output));
         }
     }
-    // Of a backup too: a name of a database that is served has none of what its journal holds.
+    // This also applies to a backup source: under a different name, the content of the live journal
+    // is missing.
     let linked = planscope(&["restore", "other.db", "--database", "elsewhere.db"], folder.path());
     assert!(!linked.status.success() && said(&linked).contains("hard links"), "{}", said(&linked));
     assert!(!path("other.db-wal").exists() && !path("elsewhere.db").exists());
@@ -96,14 +99,15 @@ fn a_database_with_several_names_is_refused_by_every_command() {
     assert!(planscope(&["verify", "--database", "link.db"], folder.path()).status.success());
     assert!(server.stop().0.success());
 
-    // A backup takes the place of the file, not of the link.
+    // A restore replaces the file, not the link.
     let restored = planscope(&["restore", "copy.db", "--replace", "--database", "link.db"], folder.path());
     assert!(restored.status.success(), "{}", said(&restored));
     assert!(path("link.db").is_symlink() && !path("link.db-lock").exists());
     assert!(planscope(&["verify"], folder.path()).status.success());
 }
 
-/// Finding 8: `rm planscope.db` was not noticed. What docs/operators.md says of copying it is done here.
+/// Regression test for attack finding 8: `rm planscope.db` was not detected. The test follows the
+/// copy instructions in docs/operators.md.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_database_that_was_deleted_is_told_and_can_be_copied_as_long_as_its_server_runs() {
@@ -135,7 +139,7 @@ fn a_database_that_was_deleted_is_told_and_can_be_copied_as_long_as_its_server_r
     let verdict = planscope(&["verify", "--database", "rescued/planscope.db"], folder.path());
     assert!(verdict.status.success() && said(&verdict).contains("1 scenarios"), "{}", said(&verdict));
 
-    // The next server does not begin anew beside what is left.
+    // A new server does not create a database next to the leftover files.
     let next = planscope(&["serve", "--address", "127.0.0.1:0"], folder.path());
     assert!(!next.status.success() && said(&next).contains("Move the database back"), "{}", said(&next));
 }
@@ -157,7 +161,7 @@ fn what_programs_make_is_for_their_user_alone() {
     }
 }
 
-/// Finding 11: copies that a killed backup left stayed for ever.
+/// Regression test for attack finding 11: partial copies from a killed backup were never removed.
 #[test]
 fn copies_of_killed_programs_are_removed_by_the_next() {
     let folder = stopped();
@@ -174,7 +178,7 @@ fn copies_of_killed_programs_are_removed_by_the_next() {
     leave();
     drop(Server::start(folder.path(), &[]));
     assert!(!left.exists());
-    // One that fails leaves nothing.
+    // A failed command leaves no files.
     fs::write(
         folder.path().join("words.db"),
         "a text that is no database, although it is long enough for a header of one, a hundred bytes or so\n",

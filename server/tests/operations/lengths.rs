@@ -1,4 +1,5 @@
-//! `planscope lengths`: shards of any packing become one histogram, in a file or on a server.
+//! Tests `planscope lengths`: shards in any compression are merged into a histogram, in a file or
+//! on a server.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -15,7 +16,7 @@ fn gzip(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Two shards: 5, 3 and 5 tokens, and 9 tokens. Their histogram has a bin of no width per length.
+/// Two shards: 5, 3 and 5 tokens, and 9 tokens. The histogram has a zero-width bin per length.
 #[test]
 fn shards_become_one_histogram() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +47,7 @@ fn shards_become_one_histogram() {
     );
 }
 
-/// Shards without rows: no bytes, a header, a list. The report names them.
+/// Shards without rows: an empty file, a header, an empty list. The report lists them.
 #[test]
 fn empty_shards_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +67,7 @@ fn empty_shards_are_left_out() {
     assert!(said(&output).contains("file is empty"), "{}", said(&output));
 }
 
-/// `planscope lengths FILE | head` ends quietly.
+/// `planscope lengths FILE | head` exits without an error.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let folder = tempfile::tempdir().unwrap();

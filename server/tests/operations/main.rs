@@ -1,4 +1,4 @@
-//! The program as operators meet it: backed up and restored, killed and started again, without room, told to stop.
+//! Operational tests: backup and restore, crashes and restarts, full disks, shutdown.
 
 mod backups;
 #[cfg(target_os = "linux")]

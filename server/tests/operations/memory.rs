@@ -1,4 +1,5 @@
-//! A server under a limit of memory: the findings that took all memory, replayed. One that asks for more than it may have ends.
+//! Replays the attacks that exhausted memory against a server with a memory limit. Exceeding the
+//! limit ends the process.
 
 use std::process::Command;
 
@@ -8,11 +9,12 @@ use super::bodies::{endless, expanding, packed};
 use super::process::{Server, planscope, said};
 use super::raw::{sends, unended, unread};
 
-/// What the server may have, code and stacks of threads included. Finding 1 took 6 GiB, finding 3 1.6 GB for each request,
-/// finding 4 3.3 GiB.
+/// Memory limit of the server in MiB, including code and thread stacks. Attack finding 1 used 6
+/// GiB, finding 3 used 1.6 GB per request, finding 4 used 3.3 GiB.
 const LIMIT_MIB: u64 = 1536;
 
-/// A server that the system refuses more memory. `ulimit -d` counts what can be written to, not address space that is only reserved.
+/// Starts a server with a memory limit. `ulimit -d` limits writable memory, not reserved address
+/// space.
 fn limited(folder: &std::path::Path) -> Server {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -d \"$1\"; shift; exec \"$@\"", "sh", &(LIMIT_MIB << 10).to_string()]);
@@ -20,14 +22,14 @@ fn limited(folder: &std::path::Path) -> Server {
     Server::run(command, folder)
 }
 
-/// The most memory that the server had, in MiB.
+/// Peak memory of the server in MiB.
 fn peak(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
-/// It lives, answers and takes new content.
+/// Checks that the server responds and accepts new content.
 fn is_well(server: &Server, after: &str) {
     let client = server.client();
     let health = client.asks("GET", api::path::HEALTH, None, "");
@@ -35,7 +37,7 @@ fn is_well(server: &Server, after: &str) {
     println!("after {after}: at most {} MiB so far", peak(server));
 }
 
-/// The same request several times at once.
+/// Sends the same request several times in parallel.
 fn at_once(server: &Server, times: usize, method: &str, path: &str, body: &[u8]) -> Vec<u16> {
     std::thread::scope(|scope| {
         let asking: Vec<_> = (0..times).map(|_| scope.spawn(|| sends(&server.origin, method, path, body))).collect();

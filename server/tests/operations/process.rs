@@ -1,4 +1,4 @@
-//! The program as a process, and a client of it.
+//! The program as a child process, and a client for it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,20 +9,20 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Request;
 
-/// How long is waited for what takes a second or two.
+/// Timeout for operations of one or two seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A command of the program.
+/// Runs a command of the program.
 pub(crate) fn planscope(arguments: &[&str], folder: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_planscope")).args(arguments).current_dir(folder).env_clear().output().unwrap()
 }
 
-/// What a command printed, on either stream.
+/// Returns the output of a command on both streams.
 pub(crate) fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Whether a program is on this machine; says so where a test is skipped.
+/// True if a program is installed. Otherwise prints that the test is skipped.
 pub(crate) fn is_at_hand(program: &str) -> bool {
     let at_hand = Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok();
     if !at_hand {
@@ -31,7 +31,7 @@ pub(crate) fn is_at_hand(program: &str) -> bool {
     at_hand
 }
 
-/// A server of a folder, with the database planscope.db; it ends with its test.
+/// A server with the database planscope.db in a folder. It is killed at the end of the test.
 pub(crate) struct Server {
     child: Child,
     pub(crate) origin: String,
@@ -39,14 +39,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts at a free port and waits until it answers.
+    /// Starts a server on a free port and waits for a response.
     pub(crate) fn start(folder: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_planscope"));
         command.args(["serve", "--address", "127.0.0.1:0"]).args(more);
         Self::run(command, folder)
     }
 
-    /// The same for a command that ends in a server.
+    /// Runs a command that starts a server.
     pub(crate) fn run(mut command: Command, folder: &Path) -> Self {
         let mut child = command
             .current_dir(folder)
@@ -65,7 +65,7 @@ impl Server {
                 None => panic!("the server did not start: {before}"),
             }
         };
-        // A pipe that nobody reads would hold the server up.
+        // Drain the pipe, because a full pipe blocks the server.
         std::thread::spawn(move || lines.for_each(drop));
         let address = line.rsplit("http://").next().unwrap();
         let address: String = address.chars().take_while(|c| c.is_ascii_digit() || [':', '.'].contains(c)).collect();
@@ -77,13 +77,13 @@ impl Server {
         self.child.id().to_string()
     }
 
-    /// Ends it as a crash of the machine would: without a word.
+    /// Kills the process, like a machine crash.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Tells it to stop, as service managers do, and says how it ended and after how long.
+    /// Sends SIGTERM, like a service manager. Returns the exit status and the shutdown time.
     pub(crate) fn stop(mut self) -> (ExitStatus, Duration) {
         let began = Instant::now();
         assert!(Command::new("kill").args(["-TERM", &self.pid()]).status().unwrap().success());
@@ -102,18 +102,18 @@ impl Drop for Server {
     }
 }
 
-/// Whoever asks a server, from any thread.
+/// A client for the server, usable from any thread.
 #[derive(Clone)]
 pub(crate) struct Client {
     origin: String,
     agent: Agent,
 }
 
-/// What a server answered.
+/// A response from the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Where the log of a run ends, in answers about logs.
+    /// End of the log, in responses about logs.
     pub(crate) offset: Option<u64>,
     pub(crate) text: String,
 }
@@ -123,14 +123,15 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// A text of the document.
+    /// Returns a string field of the document.
     pub(crate) fn field(&self, pointer: &str) -> String {
         self.json().pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer}: {self:?}")).to_owned()
     }
 }
 
 impl Client {
-    /// Asks; `None` where the connection broke, as it does when the server is killed.
+    /// Sends a request. Returns `None` if the connection breaks, for example because the server is
+    /// killed.
     pub(crate) fn asks(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Option<Answer> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.origin));
         if let Some(token) = token {
@@ -142,17 +143,17 @@ impl Client {
         Some(Answer { status: answer.status().as_u16(), offset, text })
     }
 
-    /// The same where an answer must come.
+    /// Sends a GET request and requires a response.
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.asks("GET", path, None, "").expect("an answer")
     }
 
-    /// The same with a body.
+    /// Sends a request with a body and requires a response.
     pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Answer {
         self.asks(method, path, None, body).expect("an answer")
     }
 
-    /// Stores a small scenario and gives its identifier.
+    /// Stores a small scenario and returns the identifier.
     pub(crate) fn stores(&self, seed: u32, iterations: u32) -> String {
         let answer = self.send("PUT", api::path::SCENARIOS, &scenario(seed, iterations));
         assert!([200, 201].contains(&answer.status), "{answer:?}");
@@ -160,7 +161,7 @@ impl Client {
     }
 }
 
-/// A small question, another one for every seed.
+/// Creates a small scenario, different per seed.
 pub(crate) fn scenario(seed: u32, iterations: u32) -> String {
     serde_json::json!({
         "schema": "scenario/1",
@@ -180,13 +181,13 @@ pub(crate) fn scenario(seed: u32, iterations: u32) -> String {
     .to_string()
 }
 
-/// Lengths of samples, others for every number.
+/// Creates sample lengths, different per number.
 pub(crate) fn lengths(number: u32, samples: u32) -> String {
     let length = |sample: u32| (1 + (number * 7919 + sample * 31) % 1_000_000).to_string();
     (0..samples).map(length).collect::<Vec<_>>().join("\n")
 }
 
-/// A step of a training log.
+/// Formats a step of a training log.
 pub(crate) fn step(step: u32) -> String {
     format!(
         " iteration {step:8}/     900 | elapsed time per iteration (ms): {}.5 | lm loss: 1.5E+00 |\n\
@@ -195,7 +196,7 @@ pub(crate) fn step(step: u32) -> String {
     )
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -1,13 +1,13 @@
-//! Requests byte by byte, for those that no client makes.
+//! Raw HTTP requests that a normal client would not send.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long an answer may take.
+/// Timeout for a response.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A connection to a server.
+/// Connects to a server.
 pub(crate) fn connected(origin: &str) -> TcpStream {
     let stream = TcpStream::connect(origin.trim_start_matches("http://")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -15,12 +15,12 @@ pub(crate) fn connected(origin: &str) -> TcpStream {
     stream
 }
 
-/// The head of a request with a body of so many bytes.
+/// Formats a request head with the given body size.
 pub(crate) fn head(method: &str, path: &str, bytes: usize) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {bytes}\r\n\r\n")
 }
 
-/// Sends bytes and gives the status. The server may refuse a body before its end.
+/// Sends a body and returns the status. The server can refuse an incomplete body.
 pub(crate) fn sends(origin: &str, method: &str, path: &str, body: &[u8]) -> u16 {
     let mut stream = connected(origin);
     stream.write_all(head(method, path, body.len()).as_bytes()).unwrap();
@@ -31,7 +31,7 @@ pub(crate) fn sends(origin: &str, method: &str, path: &str, body: &[u8]) -> u16 
     status.unwrap_or_else(|| panic!("{method} {path}: {answer:?}"))
 }
 
-/// Connections that ask for much and read nothing (finding 2).
+/// Connections that request large responses and do not read them (attack finding 2).
 pub(crate) fn unread(origin: &str, connections: usize) -> Vec<TcpStream> {
     let request = "GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20);
     let asking = (0..connections).map(|_| {
@@ -42,14 +42,14 @@ pub(crate) fn unread(origin: &str, connections: usize) -> Vec<TcpStream> {
     asking.collect()
 }
 
-/// Connections whose bodies lack their last KiB (finding 4).
+/// Connections whose bodies lack the last KiB (attack finding 4).
 pub(crate) fn unended(origin: &str, connections: usize) -> Vec<TcpStream> {
     const BYTES: usize = 16 << 20;
     let body = vec![b'1'; BYTES - 1024];
     let asking = (0..connections).map(|_| {
         let mut stream = connected(origin);
         stream.write_all(head("POST", api::path::DATASETS, BYTES).as_bytes()).unwrap();
-        // What finds no room is refused, or waits: no more is sent then.
+        // A body that exceeds the memory budget is refused or delayed, so the write may block.
         stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
         drop(stream.write_all(&body));
         stream

@@ -1,4 +1,4 @@
-//! Servers that stop in the middle of things, and what the next one makes of it.
+//! Stops servers during work and checks the recovery after a restart.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,11 @@ fn plans(client: &Client, scenario: &str) -> String {
     answer.field("/id")
 }
 
-/// Batches of a question: enough that a worker is at six of them for longer than a busy machine keeps a client waiting.
+/// Number of batches per scenario. Large enough that a worker needs more time for six scenarios
+/// than a busy machine needs for a request.
 const ITERATIONS: u32 = 400;
 
-/// Scenarios of a server with one worker: whatever that is at, the later ones wait.
+/// Queues scenarios on a server with a single worker, so all but the first wait.
 fn asked(client: &Client, first_seed: u32) -> (Vec<String>, Vec<String>) {
     let scenarios: Vec<String> = (first_seed..first_seed + 6).map(|seed| client.stores(seed, ITERATIONS)).collect();
     let jobs = scenarios.iter().map(|scenario| plans(client, scenario)).collect();
@@ -35,14 +36,14 @@ fn jobs_of_a_killed_server_are_planned_by_the_next() {
 
     let server = Server::start(folder.path(), &["--workers", "1"]);
     let client = server.client();
-    // Under the same identifier: whoever watched goes on watching.
+    // The identifier is the same, so clients can still follow the job.
     let last = client.get(&api::path::job(jobs.last().unwrap()));
     assert!(last.status == 200 && ["queued", "running", "done"].contains(&&*last.field("/state/state")), "{last:?}");
     until(|| scenarios.iter().all(|scenario| is_answered(&client, scenario)));
     until(|| client.get(&api::path::job(jobs.last().unwrap())).field("/state/state") == "done");
     assert!(server.stop().0.success());
 
-    // What is over is not planned a second time.
+    // Finished jobs are not planned again.
     let server = Server::start(folder.path(), &[]);
     assert_eq!(server.client().get(&api::path::job(jobs.last().unwrap())).status, 404);
 }
@@ -57,7 +58,7 @@ fn a_cancelled_job_is_not_taken_up() {
         let (scenarios, jobs) = asked(&client, seeds.next().unwrap());
         let cancelled = client.send("DELETE", &api::path::job(&jobs[5]), "");
         assert_eq!(cancelled.status, 200, "{cancelled:?}");
-        // Where even so the machine was so busy that its turn had come, others are asked.
+        // On a busy machine, the job may already have started. Retry with other scenarios.
         if cancelled.field("/state/state") == "cancelled" {
             break (scenarios, jobs);
         }
@@ -70,7 +71,7 @@ fn a_cancelled_job_is_not_taken_up() {
     assert!(!is_answered(&client, &scenarios[5]));
 }
 
-/// An open stream of events, its head and first event read.
+/// Opens an event stream and reads the head and the first event.
 fn stream(server: &Server, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.origin.strip_prefix("http://").unwrap()).unwrap();
     stream.set_read_timeout(Some(super::process::PATIENCE)).unwrap();
@@ -96,12 +97,13 @@ fn a_server_with_open_streams_and_jobs_stops_when_told_to() {
     streams.push(stream(&server, &api::path::job_events(jobs.last().unwrap())));
     let (status, took) = server.stop();
     assert_eq!(status.code(), Some(0));
-    // Streams are ended, not cut: that would take ten seconds, and as long as the job lasts without it.
+    // The server closes streams in an orderly way. Aborting them requires ten seconds, and without
+    // either they last as long as the job.
     assert!(took < Duration::from_secs(9), "{took:?}");
     for mut stream in streams {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
-        // The end of the server is not the end of the job.
+        // The shutdown does not cancel the job.
         assert!(!String::from_utf8_lossy(&rest).contains("cancelled"), "{}", String::from_utf8_lossy(&rest));
     }
 

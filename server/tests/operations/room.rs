@@ -1,4 +1,4 @@
-//! A disk that is full, and has room again.
+//! Tests a full disk that later has free space again.
 
 use std::process::Command;
 
@@ -10,8 +10,8 @@ fn a_full_disk_is_told_reads_go_on_and_room_is_used_again() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // No file of the server may grow beyond this: a disk of its own that anyone may have. The signal that says so, and would
-    // end the program, is of the limit, not of full disks.
+    // A file size limit simulates a full disk without privileges. SIGXFSZ is ignored: a full disk
+    // does not send this signal, which terminates the program.
     let limit = "--fsize=2000000:unlimited";
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit]);

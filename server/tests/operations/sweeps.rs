@@ -1,4 +1,5 @@
-//! Sweeps beside people: shares that were planned elsewhere are sent to a server, and one that plans a sweep answers others first.
+//! Tests sweeps with other work: importing shards into a server, and priority of interactive
+//! requests over a sweep.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::process::{Server, planscope, said, scenario};
 
 const TOKEN: &str = "open-sesame-0123456789";
 
-/// Plans every share of a sweep over five seeds; where their points are.
+/// Plans both shards of a sweep over five seeds. Returns the output files.
 fn shares(folder: &Path) -> [String; 2] {
     let scenario: Value = serde_json::from_str(&scenario(0, 1)).unwrap();
     let sweep =
@@ -24,7 +25,7 @@ fn shares(folder: &Path) -> [String; 2] {
     })
 }
 
-/// Points 0, 2 and 4 are of the first share, 1 and 3 of the second.
+/// Points 0, 2 and 4 belong to the first shard, 1 and 3 to the second.
 #[test]
 fn shares_are_sent_to_a_server_that_has_a_token() {
     let folder = tempfile::tempdir().unwrap();
@@ -52,12 +53,14 @@ fn shares_are_sent_to_a_server_that_has_a_token() {
     }
     assert_eq!(file.lines().count(), 6, "a heading and five rows");
 
-    // Not past the server into its database, which another version would change under it.
+    // A direct import into the server's database is refused, because a different version could
+    // migrate it while it is in use.
     let past = planscope(&["import", &first, "--database", "planscope.db"], folder);
     assert_eq!(past.status.code(), Some(1), "{}", said(&past));
     assert!(said(&past).contains("in use") && said(&past).contains("--server"), "{}", said(&past));
 
-    // Nothing is sent past a closed door or to nobody, and no row behind one of another engine.
+    // The command fails for an invalid token, an unreachable server, and a row from a different
+    // engine.
     let refused = import(&first, "open-sesame-9876543210");
     assert!(refused.status.code() == Some(1) && said(&refused).contains("401"), "{}", said(&refused));
     let mut lines: Vec<String> = sent[0].lines().map(str::to_owned).collect();
@@ -70,7 +73,8 @@ fn shares_are_sent_to_a_server_that_has_a_token() {
     assert!(away.status.code() == Some(1) && said(&away).contains("does not answer"), "{}", said(&away));
 }
 
-/// Whoever waits for an answer gets the only turn between points, not behind them all.
+/// An interactive request gets the only worker after the current point, before the remaining
+/// points.
 #[test]
 fn people_are_answered_while_a_sweep_has_points_left() {
     let folder = tempfile::tempdir().unwrap();

@@ -71,6 +71,30 @@ fn nothing_is_left_for_later() {
     none(&lines_with(&sources(".rs"), is_not_this, Source::code, &words), "unfinished work");
 }
 
+/// Fields and variants need no text if their name and type are enough, so `missing_docs` is off.
+#[test]
+fn every_public_item_has_a_doc_comment() {
+    const ITEMS: [&str; 4] = ["fn ", "struct ", "enum ", "trait "];
+    let mut offences = Vec::new();
+    for source in sources(".rs").iter().filter(|source| source.path.contains("/src/") && !source.is_tests()) {
+        let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
+        for (index, line) in lines.iter().enumerate() {
+            let Some(item) = line.strip_prefix("pub ") else { continue };
+            let item = item.trim_start_matches("const ").trim_start_matches("async ");
+            if !ITEMS.iter().any(|kind| item.starts_with(kind)) {
+                continue;
+            }
+            // Attributes are between the comment and the item.
+            let is_end = |line: &&&str| line.is_empty() || line.ends_with(['}', ';', '{']);
+            let mut before = lines[..index].iter().rev().take_while(|line| !is_end(line));
+            if !before.any(|line| line.starts_with("///") || line.starts_with("#[doc")) {
+                offences.push(format!("{}:{}: {line}", source.path, index + 1));
+            }
+        }
+    }
+    none(&offences, "a public item has no doc comment");
+}
+
 #[test]
 fn every_lint_opt_out_has_a_reason() {
     let mut offences = Vec::new();

@@ -7,14 +7,14 @@ use crate::scenario::Scenario;
 use crate::training::Precision;
 use crate::workload::Packing;
 
-/// Least, mean and largest value over the simulated batches.
+/// Minimum, mean and maximum of the simulated batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Smallest value.
+    /// Minimum.
     pub least: f64,
     /// Mean.
     pub mean: f64,
-    /// Largest value.
+    /// Maximum.
     pub most: f64,
 }
 
@@ -32,19 +32,19 @@ impl Spread {
 /// Dimensions of a language model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelShape {
-    /// Transformer layers.
+    /// Number of transformer layers.
     pub layers: f64,
-    /// Width of the residual stream.
+    /// Hidden size.
     pub hidden: f64,
-    /// Width inside the MLP, of one expert.
+    /// MLP hidden size per expert.
     pub feed_forward: f64,
     /// Query heads.
     pub heads: f64,
     /// Key and value heads.
     pub kv_heads: f64,
-    /// Experts of a layer; 0 for a dense model.
+    /// Experts per layer; 0 for a dense model.
     pub experts: f64,
-    /// Vocabulary.
+    /// Vocabulary size.
     pub vocabulary: f64,
 }
 
@@ -57,32 +57,34 @@ pub struct ModuleParameters {
     pub parameters: f64,
 }
 
-/// The job that a plan was made for.
+/// Job description of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedJob {
-    /// Devices.
+    /// Number of devices.
     pub devices: f64,
-    /// Samples of a step.
+    /// Samples per step.
     pub samples: f64,
-    /// Sequences of a step.
+    /// Sequences per step.
     pub sequences: Spread,
-    /// Whether several samples share a sequence, which is what training programs then count as a sample.
+    /// True if samples are packed into sequences. Training frameworks then report sequences as
+    /// samples.
     pub is_packed: bool,
-    /// Dimensions of the model; absent for one of several modules.
+    /// Model dimensions; `None` for a model with several modules.
     pub shape: Option<ModelShape>,
-    /// Longest sequence, in tokens.
+    /// Context length in tokens.
     pub context_length: f64,
-    /// Tokens of a step, padding not counted.
+    /// Tokens per step, not including padding.
     pub tokens: Spread,
-    /// Tokens of a step with every sequence padded to the context length; the same as `tokens` where sequences are not.
+    /// Tokens per step with sequences padded to the context length. Equal to `tokens` if sequences
+    /// are not padded.
     pub padded_tokens: Spread,
-    /// Operations of a step by every formula that applies, the plan's own first.
+    /// FLOPs per step by all applicable formulas; the plan's formula is first.
     pub flops: Vec<StepFlops>,
-    /// Peak of the device at the plan's number format, in TFLOP/s.
+    /// Device peak for the plan's number format, in TFLOP/s.
     pub peak_tflops: f64,
-    /// Memory of the device, in GiB.
+    /// Memory per device in GiB.
     pub memory_gib: f64,
-    /// Parameters of the modules that are trained.
+    /// Parameters of the trained modules.
     pub trained_parameters: f64,
     /// Modules of a model of several.
     pub modules: Vec<ModuleParameters>,
@@ -95,7 +97,7 @@ pub struct PlannedJob {
 }
 
 impl PlannedJob {
-    /// The job of a plan of a scenario that was judged on `batches`.
+    /// Creates the job description for a plan that was simulated on `batches`.
     pub fn new(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary]) -> Self {
         let workload = &scenario.workload;
         let devices = f64::from(scenario.cluster.devices());
@@ -167,30 +169,33 @@ impl PlannedJob {
         }
     }
 
-    /// Samples of a step as training programs count them: sequences where samples are packed.
+    /// Returns samples per step as reported by training frameworks: sequences if samples are
+    /// packed.
     pub fn samples_of_a_step(&self) -> f64 {
         if self.is_packed { self.sequences.mean } else { self.samples }
     }
 
-    /// Whether a batch has as many sequences as samples, so that a log that counts either states both.
+    /// Returns true if sequences and samples are equal in number for all batches, so that a logged
+    /// batch size is valid for either unit.
     pub(super) fn has_a_sample_per_sequence(&self) -> bool {
         let is_all = |sequences: f64| (sequences - self.samples).abs() < 0.5;
         !self.is_packed || (is_all(self.sequences.least) && is_all(self.sequences.most))
     }
 
-    /// Ranges of the sizes that a log may state for the batch of a step.
+    /// Returns the ranges of valid logged batch sizes.
     pub(super) fn batch_sizes(&self) -> impl Iterator<Item = (f64, f64)> {
         let sequences = self.is_packed.then_some((self.sequences.least, self.sequences.most));
         std::iter::once((self.samples, self.samples)).chain(sequences)
     }
 
-    /// Operations of a step by a formula over those by the plan's own; 1 for none, or one that does not apply.
+    /// Returns the ratio between FLOPs by `formula` and by the plan's formula; 1 for `None` or an
+    /// inapplicable formula.
     pub fn flops_ratio(&self, formula: Option<FlopFormula>) -> f64 {
         let step = self.flops.iter().find(|step| Some(step.formula) == formula);
         step.map_or(1.0, |step| step.flops / self.model_flops().max(f64::MIN_POSITIVE))
     }
 
-    /// Model operations of a step by the plan's own formula.
+    /// Returns FLOPs per step by the plan's formula.
     pub fn model_flops(&self) -> f64 {
         self.flops.first().map_or(0.0, |step| step.flops)
     }

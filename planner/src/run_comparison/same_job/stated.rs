@@ -3,7 +3,7 @@
 
 use super::{Agreement, JobCheck, JobQuantity, LoggedJob, PlannedJob, agreement, consequence, layout, precision};
 
-/// Relative difference of two vocabularies that are still one: programs pad it for tensor parallelism.
+/// Relative tolerance for the vocabulary size, because frameworks pad it for tensor parallelism.
 const VOCABULARY_TOLERANCE: f64 = 0.05;
 /// Relative tolerance of the trained parameters: vocabularies are padded, and norms of queries and keys are not modelled.
 const TRAINED_TOLERANCE: f64 = 0.01;
@@ -12,7 +12,7 @@ const MOST_ADAPTED: f64 = 0.5;
 
 const OTHER_MODEL: &str = "Another model: choose a scenario with the model of the run.";
 
-/// The checks of what is stated.
+/// Returns the checks for all values that the log states.
 pub(super) fn checks(log: &LoggedJob, plan: &PlannedJob) -> Vec<JobCheck> {
     let mut checks = Vec::new();
     if let Some(shape) = plan.shape {
@@ -34,7 +34,8 @@ pub(super) fn checks(log: &LoggedJob, plan: &PlannedJob) -> Vec<JobCheck> {
     checks
 }
 
-/// A dimension of the model. A model without a vocabulary or attention has nothing to compare.
+/// Returns the check for a model dimension. `None` if the model has no such dimension, e.g. no
+/// vocabulary or attention.
 fn dimension(quantity: JobQuantity, measured: f64, planned: f64, tolerance: f64) -> Option<JobCheck> {
     if planned <= 0.0 && quantity != JobQuantity::Experts {
         return None;

@@ -7,7 +7,7 @@ use crate::outcome::BatchSummary;
 use crate::scenario::{Scenario, parse};
 use crate::training::{Precision, Recompute};
 
-/// 32 devices, 512 sequences of 4,096 tokens, 1.5e17 operations a step.
+/// 32 devices, 512 sequences with 4,096 tokens, 1.5e17 FLOPs per step.
 fn plan() -> PlannedJob {
     let exact = |value| Spread { least: value, mean: value, most: value };
     PlannedJob {
@@ -47,7 +47,8 @@ fn plan() -> PlannedJob {
     }
 }
 
-/// The same job, a third slower than any plan: 30 s a step, 1.5e17 / 32 / 30 s = 156.25 TFLOP/s, 2,097,152 / 30 s = 69,905 tokens/s.
+/// The same job at a lower speed: 30 s per step, 1.5e17 / 32 / 30 s = 156.25 TFLOP/s, 2,097,152 /
+/// 30 s = 69,905 tokens/s.
 fn log() -> LoggedJob {
     LoggedJob {
         step_s: Some(30.0),
@@ -102,7 +103,8 @@ fn a_slow_run_of_the_same_job_agrees_in_every_check() {
     assert!(comparison.checks.iter().all(|check| check.consequence.is_empty()));
 }
 
-/// 15.9 % less step time and 42.9 % fewer TFLOP/s than the plan: 0.841 x 0.571 = 0.480 of its operations.
+/// Step time 15.9 % lower and TFLOP/s 42.9 % lower than in the plan: 0.841 x 0.571 = 0.480 of the
+/// FLOPs.
 #[test]
 fn a_faster_step_with_fewer_operations_per_second_is_another_job() {
     let plan_step_s = 1.5e17 / 32.0 / 200e12;
@@ -127,7 +129,8 @@ fn a_log_that_states_nothing_is_not_checked_and_says_what_is_missing() {
     assert!(comparison.is_same_job());
 }
 
-/// Four times the batch in four times the time: samples, tokens and operations differ, and operations of a sample do not.
+/// Four times the batch in four times the time: samples, tokens and FLOPs differ, but FLOPs per
+/// sample agree.
 #[test]
 fn another_batch_is_corrected_and_explains_the_operations() {
     let large = LoggedJob { step_s: Some(120.0), global_batch: Some(2048.0), ..log() };
@@ -142,8 +145,8 @@ fn another_batch_is_corrected_and_explains_the_operations() {
     assert_eq!(changed.workload.global_batch, 2048);
 }
 
-/// 512 samples a step and 17,500 x 30 s = 525,000 tokens, 1,025 a sample: the log states no length, so none is offered. Where it
-/// states 1,024, that is.
+/// 512 samples per step and 17,500 x 30 s = 525,000 tokens, 1,025 per sample. The log states no
+/// sequence length, so no correction is offered. If it states 1,024, the correction is offered.
 #[test]
 fn another_context_length_is_offered_where_the_log_states_it() {
     let short =
@@ -163,7 +166,7 @@ fn another_context_length_is_offered_where_the_log_states_it() {
     );
 }
 
-/// A log of Megatron-LM: 512 sequences of 2,048 tokens, stated among its arguments, on 64 processes.
+/// A Megatron-LM log whose arguments state 512 sequences of 2,048 tokens, on 64 processes.
 #[test]
 fn stated_arguments_are_checked_without_rates() {
     let stated = LoggedJob {
@@ -186,7 +189,8 @@ fn stated_arguments_are_checked_without_rates() {
     );
 }
 
-/// Of the log of a GPT with 64 layers of width 11,600 no correction of batch or devices makes a Llama.
+/// A log of a GPT model with 64 layers and hidden size 11,600. Corrections of batch or devices
+/// cannot match it to a Llama model.
 #[test]
 fn another_model_is_told_by_its_dimensions() {
     let gpt = LoggedJob { layers: Some(64.0), hidden_size: Some(11_600.0), tflops_per_device: None, ..log() };
@@ -194,12 +198,13 @@ fn another_model_is_told_by_its_dimensions() {
     let different: Vec<JobQuantity> = comparison.differences().map(|check| check.quantity).collect();
     assert_eq!(different, [JobQuantity::Layers, JobQuantity::HiddenSize]);
     assert!(comparison.corrections.is_empty());
-    // A model of several modules has no such dimensions.
+    // A model with several modules has no such dimensions.
     let several = PlannedJob { shape: None, ..plan() };
     assert!(compare_jobs(&gpt, &several).is_same_job());
 }
 
-/// What Megatron-LM's arguments state besides: 32,000 words are padded to 32,768 for TP 8, the other figures are exact.
+/// Further Megatron-LM arguments: 32,000 tokens are padded to a vocabulary of 32,768 for TP 8; the
+/// other values are exact.
 #[test]
 fn stated_arguments_of_the_model_are_checked() {
     let same = LoggedJob {
@@ -246,7 +251,7 @@ fn stated_arguments_of_the_model_are_checked() {
     assert_eq!(names, [("fp8", "bf16"), ("H100", "A100")]);
 }
 
-/// LoRA trains 20 million of 6.7 billion parameters; 6.738e9 / 32 are one of 32 shards.
+/// LoRA trains 20 million of 6.7 billion parameters. 6.738e9 / 32 is one of 32 shards.
 #[test]
 fn adapters_are_another_job_than_the_whole_model() {
     let trained = |count: f64| LoggedJob { trained_parameters: Some(count), ..LoggedJob::default() };
@@ -261,7 +266,8 @@ fn adapters_are_another_job_than_the_whole_model() {
     }
 }
 
-/// 69,900 tokens/s of the job and 1,456 of each device are 48.008 devices, in six nodes of eight; TP 4 x PP 4 does not divide 20.
+/// 69,900 tokens/s in total and 1,456 per device give 48.008 devices, in six nodes with eight
+/// devices. TP 4 x PP 4 does not divide 20.
 #[test]
 fn devices_come_from_both_rates_of_tokens() {
     let wide = LoggedJob { tokens_per_s_per_device: Some(1_456.0), tflops_per_device: None, ..log() };
@@ -294,7 +300,7 @@ fn figures_above_the_device_are_those_of_another_device() {
     assert_eq!(different, [JobQuantity::PeakTflops, JobQuantity::DeviceMemory]);
 }
 
-/// Within the tolerance of 10 % tokens agree, beyond it they do not; a stated batch must agree to the sample.
+/// Tokens agree within the tolerance of 10 %. A stated batch size must match exactly.
 #[test]
 fn tolerances_are_those_documented() {
     let with_tokens = |factor: f64| LoggedJob {
@@ -314,7 +320,7 @@ fn tolerances_are_those_documented() {
     assert_eq!(agreements(&by_rate(520.0), &plan())[0], Agreement::Different);
 }
 
-/// 512 samples packed into 120 to 136 sequences: a program that counts sequences states 128.
+/// 512 samples packed into 120 to 136 sequences. A framework that reports sequences states 128.
 #[test]
 fn packed_batches_count_sequences() {
     let packed = PlannedJob {
@@ -335,7 +341,8 @@ fn packed_batches_count_sequences() {
     assert!(comparison.corrections.is_empty(), "256 sequences are no number of samples");
 }
 
-/// A log of 512 samples against 55,000 samples in 2,066 sequences: 512 x 55,000 / 2,066 = 13,630 is in no log.
+/// A log of 512 samples, and a plan of 55,000 samples packed into 2,066 sequences. The log does not
+/// contain 512 x 55,000 / 2,066 = 13,630.
 #[test]
 fn a_correction_offers_only_what_the_log_states() {
     let exact = |value| Spread { least: value, mean: value, most: value };
@@ -344,11 +351,11 @@ fn a_correction_offers_only_what_the_log_states() {
     let comparison = compare_jobs(&stated, &packed);
     assert_eq!(agreements(&stated, &packed)[0], Agreement::Different);
     assert!(comparison.corrections.is_empty(), "{:?}", comparison.corrections);
-    // Samples that each fill a sequence are counted alike by both.
+    // If each sample fills a sequence, samples and sequences are equal in number.
     let full = PlannedJob { samples: 2_066.0, ..packed };
     let comparison = compare_jobs(&stated, &full);
     assert_eq!(comparison.corrections, [Correction::GlobalBatch { samples: 512 }]);
-    // 511.5 samples by the rate: a mean step, not a batch size.
+    // A rate gives 511.5 samples, which is a mean step and not a batch size.
     let by_rate = LoggedJob { samples_per_s: Some(51.15), step_s: Some(10.0), ..LoggedJob::default() };
     let comparison = compare_jobs(&by_rate, &full);
     assert!(!comparison.is_same_job() && comparison.corrections.is_empty());
@@ -362,7 +369,8 @@ fn relative(measured: f64, expected: f64) -> f64 {
     (measured / expected - 1.0).abs()
 }
 
-/// Megatron-LM's `num_floating_point_operations`, as it is written there: 12 B s L h² (1 + kv/a + 3/2 f/h + s/h + V/(2 L h)).
+/// `num_floating_point_operations` from Megatron-LM: 12 B s L h² (1 + kv/a + 3/2 f/h + s/h + V/(2 L
+/// h)).
 #[test]
 fn full_attention_is_the_formula_of_megatron() {
     let scenario = scenario(&question());
@@ -375,7 +383,8 @@ fn full_attention_is_the_formula_of_megatron() {
     assert!(relative(all[2].flops, expected(0.5)) < 1e-12, "{}", all[2].flops);
 }
 
-/// Equation 2 of Narayanan et al. (2021): 96 B s l h² (1 + s/(6 h) + V/(16 l h)), for a GPT with f = 4 h.
+/// Narayanan et al. (2021), Eq. 2: 96 B s l h² (1 + s/(6 h) + V/(16 l h)), for a GPT model with f =
+/// 4 h.
 #[test]
 fn full_recomputation_is_the_formula_of_the_paper() {
     let mut question = question();
@@ -398,7 +407,7 @@ fn a_model_with_an_encoder_has_its_own_formula_only() {
     assert_eq!(all, [StepFlops { formula: FlopFormula::Model, flops: 7.0 }]);
 }
 
-/// A log with recomputation counted is recognised, and not taken for another job.
+/// A log that includes recomputation in the FLOPs matches the job, and the formula is reported.
 #[test]
 fn recomputation_in_the_log_is_named() {
     let plan = PlannedJob {

@@ -1,4 +1,4 @@
-//! Previews: merge them, store them.
+//! Dataset previews: merge and store.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::error::{Answer, ApiError};
 use crate::imports::{PREVIEW_LIFETIME, Prepared};
 use crate::label;
 
-/// Most previews of one dataset.
+/// Maximum number of previews per dataset.
 const MOST_PARTS: usize = 256;
 
-/// Stores previews as one dataset.
+/// Stores previews as a single dataset.
 #[utoipa::path(
     post, path = "/api/v1/datasets/previews", tag = "datasets", request_body = StorePreviews,
     responses(
@@ -40,7 +40,7 @@ pub(crate) async fn store(
     Ok(stored)
 }
 
-/// Merges previews into one; nothing is stored.
+/// Merges previews into a new preview. Nothing is stored.
 #[utoipa::path(
     post, path = "/api/v1/datasets/previews/merge", tag = "datasets", request_body = StorePreviews,
     responses(
@@ -61,14 +61,15 @@ pub(crate) async fn merge(
     Ok(hold(&app, merged))
 }
 
-/// Holds a preview for a while.
+/// Caches a preview until it expires.
 pub(super) fn hold(app: &Arc<App>, prepared: Prepared) -> crate::error::Prepared<DatasetPreview> {
     let (id, expires_at, prepared) = app.imports.previews.hold(prepared, app.clock.now());
     tokio::spawn(remove_expired(Arc::downgrade(app)));
     crate::error::Prepared(prepared.preview(id, expires_at.to_string()))
 }
 
-/// Removes expired previews when the time of a new one is over, so that an idle server holds none.
+/// Removes expired previews after the lifetime of a new preview, so an idle server does not retain
+/// memory.
 async fn remove_expired(app: Weak<App>) {
     tokio::time::sleep(Duration::from_secs(PREVIEW_LIFETIME.as_secs().unsigned_abs() + 1)).await;
     if let Some(app) = app.upgrade() {
@@ -76,7 +77,7 @@ async fn remove_expired(app: Weak<App>) {
     }
 }
 
-/// Stores a dataset that is read.
+/// Stores an imported dataset.
 pub(super) async fn store_prepared(app: &App, prepared: Prepared) -> Result<Answer<Uploaded>, ApiError> {
     let report = prepared.report();
     let dataset = blocking(move || prepared.to_stored()).await?;
@@ -86,7 +87,7 @@ pub(super) async fn store_prepared(app: &App, prepared: Prepared) -> Result<Answ
     Ok(if is_new { Answer::Created(api::path::dataset(&id), uploaded) } else { Answer::Present(uploaded) })
 }
 
-/// One dataset of previews.
+/// Merges previews into a dataset.
 async fn merged(app: &App, wanted: &StorePreviews) -> Result<Prepared, ApiError> {
     let now = app.clock.now();
     let name = wanted.name.as_deref().and_then(label::file);

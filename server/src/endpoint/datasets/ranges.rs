@@ -1,4 +1,4 @@
-//! Parquet files of which only parts are sent: the footer, then the ranges of the columns that are needed.
+//! Partial uploads of Parquet files: the footer, then the ranges of the required columns.
 
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use crate::imports::ranges::{COLUMN_BUDGET, RangesError, receive};
 use crate::imports::{BEFORE_PLACE, BodyReader, Choice};
 use crate::shares::Sharer;
 
-/// Byte ranges of a Parquet file that are needed to read its lengths.
+/// Returns the byte ranges of a Parquet file that are required for reading sequence lengths.
 ///
-/// The body is the end of the file: the footer, its length, and the magic bytes. The ranges hold the columns with the lengths, at most
-/// 256 MiB of them, and the first values of the others, so that an upload of the ranges can answer which columns can be chosen.
+/// The request body is the end of the file: the footer, its length, and the magic bytes. The ranges
+/// contain the length columns, at most 256 MiB, and the first values of all other columns, so an
+/// upload of the ranges can list the available columns.
 #[utoipa::path(
     post, path = "/api/v1/datasets/footers", tag = "datasets", params(UploadOptions),
     request_body(content = String, content_type = "application/octet-stream", description = "The end of the file"),

@@ -1,4 +1,4 @@
-//! Tokenizers that are held for uploads.
+//! Tokenizers cached for uploads.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use crate::arrival::Room;
 use crate::changes::Made;
 use crate::error::ApiError;
 
-/// A sentence of common words, by which people recognise a tokenizer that does not fit.
+/// Example sentence of common words. Users can recognise an unsuitable tokenizer from the tokens.
 const EXAMPLE: &str = "The quick brown fox jumps over the lazy dog.";
 
-/// Holds a tokenizer.json in memory, for uploads that name it. The four that were used last are held.
+/// Caches a tokenizer.json in memory for later uploads. The cache stores the four most recently
+/// used tokenizers.
 #[utoipa::path(
     post, path = "/api/v1/tokenizers", tag = "datasets",
     request_body(content = String, content_type = "application/json", description = "A tokenizer.json of Hugging Face"),

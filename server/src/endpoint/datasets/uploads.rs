@@ -1,4 +1,4 @@
-//! Uploads of length files: whole files, line formats of any size, and parts of Parquet files.
+//! Length file uploads: complete files, line formats of any size, and parts of Parquet files.
 
 use std::sync::Arc;
 
@@ -22,47 +22,54 @@ use crate::imports::{BodyReader, BodySender, Choice, Prepared};
 use crate::label;
 use crate::shares::Sharer;
 
-/// Largest file that is held in memory, in MiB. Line formats and parts of Parquet files are read as they come and can be larger.
+/// Maximum size in MiB of a file buffered in memory. Line formats and parts of Parquet files are
+/// streamed and can be larger.
 pub(crate) const LARGEST_UPLOAD: usize = 64;
 const LARGEST_BYTES: usize = LARGEST_UPLOAD << 20;
 
-/// Most unpacked bytes of a file that is read as it comes.
+/// Maximum decompressed size in bytes of a streamed file.
 const MOST_UNPACKED: u64 = 1 << 40;
 
-/// Bytes of a refused body that are still received, so that the sender reads the answer instead of a broken connection.
+/// Number of bytes received from a refused body, so the sender reads the response instead of a
+/// broken connection.
 const DRAINED: u64 = 64 << 20;
 
 /// Options of an upload.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UploadOptions {
-    /// Name to show; the last part of a path is taken.
+    /// Display name. For a path, the last component is used.
     name: Option<String>,
-    /// Column or key that holds the lengths; absent: the names decide.
+    /// Column or key with the lengths. Default: selected by name.
     column: Option<String>,
-    /// Column whose lengths are added, for example tokens of the completion; empty: none; absent: the names decide.
+    /// Column with additional lengths to sum, for example tokens of the completion. Empty: none.
+    /// Default: selected by name.
     add: Option<String>,
-    /// Column with the number of samples of each row; empty: every row is one sample; absent: the names decide.
+    /// Column with the number of samples per row. Empty: each row is one sample. Default: selected
+    /// by name.
     weight: Option<String>,
-    /// Unit of the numbers of the column: tokens, characters or bytes; absent: the name decides.
+    /// Unit of the column values: tokens, characters or bytes. Default: derived from the column
+    /// name.
     unit: Option<String>,
-    /// Characters per token of texts and of numbers that count characters or bytes; absent: 4.
+    /// Characters per token, for texts and for lengths in characters or bytes, 0.1 to 100. Default:
+    /// 4.
     characters_per_token: Option<f64>,
-    /// Tokenizer that counts the tokens of texts, as `POST /api/v1/tokenizers` names it.
+    /// Tokenizer for texts, with an identifier from `POST /api/v1/tokenizers`.
     tokenizer: Option<String>,
-    /// Rule by which sizes of images, frames of video and seconds of sound become items of the encoder and tokens of the backbone;
-    /// absent: none, images count as they stand.
+    /// Rule that converts image sizes, video frames and audio seconds to encoder items and backbone
+    /// tokens. By default, images are counted without conversion.
     #[param(inline)]
     preprocessing: Option<Preprocessing>,
-    /// Whether the file is only read: nothing is stored, and the answer is a preview that can be stored for 15 minutes.
+    /// If true, the file is only read. Nothing is stored, and the response is a preview that can be
+    /// stored for 15 minutes.
     #[serde(default)]
     preview: bool,
-    /// Length of the whole file in bytes, where the body holds parts of it.
+    /// Length of the complete file in bytes, if the body contains parts of it.
     pub(super) length: Option<u64>,
 }
 
 impl UploadOptions {
-    /// The choices, checked.
+    /// Validates the options.
     pub(super) fn choice(&self, app: &App) -> Result<Choice, ApiError> {
         let unit =
             match self.unit.as_deref().filter(|unit| !unit.is_empty()) {
@@ -92,12 +99,15 @@ impl UploadOptions {
     }
 }
 
-/// Uploads a length file in any of the formats of docs/formats.md, recognised by content.
+/// Uploads a length file in any format from docs/formats.md. The format is detected from the
+/// content.
 ///
-/// The body is the file itself, at most 64 MiB. CSV, JSON lines and plain numbers can be of any size, as they are or packed with
-/// gzip or zstd. A body of type `application/vnd.planscope.ranges` holds parts of a Parquet file of `length` bytes: its footer and
-/// the ranges that `POST /api/v1/datasets/footers` names. The same content again answers the stored dataset. A file with a zero or
-/// negative length, or in which more than a tenth of the rows hold no number, is refused whole. With `preview=true` nothing is
+/// The request body is the file, at most 64 MiB. CSV, JSON lines and plain numbers can have any
+/// size, uncompressed or compressed with gzip or zstd. A body with type
+/// `application/vnd.planscope.ranges` contains parts of a Parquet file of `length` bytes: its
+/// footer and the ranges from `POST /api/v1/datasets/footers`. An upload of existing content
+/// returns the stored dataset. A file is refused completely if it contains a zero or negative
+/// length, or if more than a tenth of its rows contain no number. With `preview=true` nothing is
 /// stored.
 #[utoipa::path(
     post, path = "/api/v1/datasets", tag = "datasets", params(UploadOptions),
@@ -137,10 +147,10 @@ pub(crate) async fn upload(
     Ok(super::previews::store_prepared(&app, prepared).await?.into_response())
 }
 
-/// What was read, and the turn that ends when it is stored.
+/// The imported data, with the import turn. Dropping the turn after storing releases it.
 pub(super) type Read = (Imported, crate::imports::Turn);
 
-/// Reads a body: whole if it is small, else as it comes.
+/// Imports a body. Small bodies are buffered, larger ones are streamed.
 async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read, ApiError> {
     let room = Room::of(request.extensions());
     let sharer = Sharer::of(request.extensions());
@@ -149,7 +159,7 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
     while held.len() <= LARGEST_BYTES {
         let Some(piece) = body.next().await else {
             let turn = app.imports.turn().await?;
-            // Room and turn end with the work, which may outlast the sender.
+            // Memory and turn are released with the work, which may outlast the connection.
             return guarded(move || {
                 let read = ingest::dataset::import(&held, &choice.options());
                 drop((held, room));
@@ -159,7 +169,7 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
         };
         held.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
     }
-    // Further bytes are read as they come.
+    // Later bytes are streamed.
     if let Some(room) = &room {
         room.hand_on();
     }
@@ -177,7 +187,7 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
     }
 }
 
-/// Reads a line format as it comes.
+/// Imports a line format from a stream.
 fn stream(held: &[u8], reader: &mut BodyReader, choice: &Choice) -> Result<Imported, ApiError> {
     let too_large = || ApiError::DatasetTooLarge(LARGEST_UPLOAD);
     if parquet::is(held) || arrow::is(held) {
@@ -199,7 +209,8 @@ fn stream(held: &[u8], reader: &mut BodyReader, choice: &Choice) -> Result<Impor
     }
 }
 
-/// Passes a body on to its reader. What the reader does not want is received and dropped up to a limit.
+/// Forwards a body to a reader. If the reader stops early, receives and drops more data up to a
+/// limit.
 pub(super) async fn pass_on(mut body: BodyDataStream, sender: BodySender) -> Result<(), ApiError> {
     let mut dropped = 0;
     while let Some(piece) = body.next().await {
@@ -212,19 +223,19 @@ pub(super) async fn pass_on(mut body: BodyDataStream, sender: BodySender) -> Res
             }
         }
     }
-    // The reader may have ended before.
+    // The reader may already have stopped.
     drop(sender.send(None).await);
     Ok(())
 }
 
-/// Reads a file on a blocking thread. A reader that panics refuses the file.
+/// Imports a file on a blocking thread. If the reader panics, the file is refused.
 pub(super) async fn guarded<E: Into<ApiError> + Send + 'static>(
     work: impl FnOnce() -> (Result<Imported, E>, crate::imports::Turn) + Send + 'static,
 ) -> Result<Read, ApiError> {
     match tokio::task::spawn_blocking(work).await {
         Ok((read, turn)) => Ok((read.map_err(Into::into)?, turn)),
         Err(error) if error.is_panic() => {
-            // The panic hook has written the place and the message.
+            // The panic hook has already logged location and message.
             tracing::error!("a reader of datasets panicked");
             let detail =
                 "its content cannot be decoded; write it again with another program or other settings".to_owned();
@@ -234,7 +245,7 @@ pub(super) async fn guarded<E: Into<ApiError> + Send + 'static>(
     }
 }
 
-/// Computes on a blocking thread.
+/// Runs a computation on a blocking thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))

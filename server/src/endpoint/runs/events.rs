@@ -1,4 +1,4 @@
-//! Server-sent events of runs: of one, and of several in one stream.
+//! Server-sent events for a single run, or for several runs in a single stream.
 
 use std::convert::Infallible;
 
@@ -19,25 +19,28 @@ use crate::error::ApiError;
 use crate::live::{Follower, Told};
 use crate::store::StoreError;
 
-/// Most runs of one stream.
+/// Maximum number of runs per stream.
 const MOST_RUNS: usize = 64;
 
 type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
-/// Where a stream begins.
+/// Start position of a stream.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
-    /// Row behind which it begins, 0 by default; a Last-Event-ID goes before it.
+    /// The stream starts after this row, 0 by default. A Last-Event-ID takes precedence.
     after: Option<u64>,
 }
 
-/// What happens in a run, as server-sent events.
+/// Streams the events of a run as server-sent events.
 ///
-/// `state` says where it stands, first and whenever that changes. `point` is a point; its id is its row, from which a
-/// stream goes on (`Last-Event-ID`). While lines may still add to the latest point it comes without an id, `open`, under
-/// the row that it will have; the later one of a row counts. `gap` says which rows are left out, because the stream lags
-/// by more than 1,000: ask for them by page. A comment every 15 s keeps proxies from cutting the stream.
+/// - `state`: the run's state, sent first and on each change.
+/// - `point`: a point of the run. Its id is the row, and a stream can be resumed from it
+///   (`Last-Event-ID`). While later lines can still extend the latest point, it is sent without an
+///   id, with `open` set and with its future row. A later event for the same row replaces it.
+/// - `gap`: the rows omitted because the stream lags by more than 1,000. Request them by page.
+///
+/// A comment every 15 s prevents proxies from closing the stream.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}/events", tag = "runs",
     params(
@@ -71,20 +74,21 @@ pub(crate) async fn one(
     sent(&app, &client, events)
 }
 
-/// Which runs, and where each begins.
+/// Selects runs and their start positions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Several {
-    /// Identifiers, divided by commas; 64 at most.
+    /// Run identifiers, separated by commas, at most 64.
     runs: String,
-    /// Rows behind which they begin, in the same order; a Last-Event-ID goes before them.
+    /// Start rows, in the same order. A Last-Event-ID takes precedence.
     after: Option<String>,
 }
 
-/// What happens in several runs, as one stream of server-sent events.
+/// Streams the events of several runs as a single stream of server-sent events.
 ///
-/// Names are those of the stream of one run, data says besides which run it is: `{"run", "event", "data"}`. An id has the
-/// rows of all runs in the order of the question, divided by commas. Runs that are unknown or deleted are left out.
+/// Event names are the same as for a single run. The data also contains the run: `{"run", "event",
+/// "data"}`. An id contains the rows of all runs in request order, separated by commas. Unknown or
+/// deleted runs are skipped.
 #[utoipa::path(
     get, path = "/api/v1/runs/events", tag = "runs",
     params(Several, ("Last-Event-ID" = Option<String>, Header, description = "Rows behind which the stream goes on")),
@@ -128,7 +132,7 @@ pub(crate) async fn several(
         return Err(StoreError::Unknown { what: "run", id: runs.join(", ") }.into());
     }
     let events = stream::select_all(streams).map(move |(index, run, told)| {
-        // The data is JSON already, the other two are plain words.
+        // The data is already JSON. Run and event name need no escaping.
         let data = format!("{{\"run\":\"{run}\",\"event\":\"{}\",\"data\":{}}}", told.name, told.data);
         let event = Event::default().event(told.name).data(data);
         let Some(row) = told.row else { return event };
@@ -147,7 +151,8 @@ fn following(follower: Follower) -> impl Stream<Item = Told> + Send {
     stream::unfold(follower, |mut follower| async move { follower.next().await.map(|told| (told, follower)) })
 }
 
-/// The stream as it is sent, until the server stops, if there is a place for one more.
+/// Builds the response stream, which closes when the server stops. Fails if the client has too many
+/// streams.
 fn sent(app: &App, client: &Client, events: impl Stream<Item = Event> + Send + 'static) -> Result<Events, ApiError> {
     let limits = app.live.limits();
     let seat = app.live.stream(client)?;

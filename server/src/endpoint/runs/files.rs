@@ -1,4 +1,4 @@
-//! Whole log files become runs.
+//! Creates runs from complete log files.
 
 use std::sync::Arc;
 
@@ -21,28 +21,29 @@ use crate::store::{Opened, RequestKey, RunRow};
 use crate::token::Token;
 use crate::token::run_id;
 
-/// Largest file, in MiB.
+/// Maximum file size in MiB.
 pub(crate) const LARGEST_LOG: usize = 256;
 
-/// What stands beside a file.
+/// Options of an import.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Options {
-    /// Name to show; the last part of a path is taken.
+    /// Display name. For a path, the last component is used.
     name: Option<String>,
-    /// Scenario that it is held against, by identifier or unique prefix.
+    /// Scenario to attach, by identifier or unique prefix.
     scenario: Option<String>,
-    /// Planner of that scenario.
+    /// Planner in that scenario.
     plan: Option<String>,
-    /// Table of patterns for the lines of the file, as TOML or JSON.
+    /// Pattern table for the lines of the file, as TOML or JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     table: Option<String>,
 }
 
-/// Makes a run of a whole log file, of any format that is recognised by its content, packed with gzip or not.
+/// Creates a run from a complete log file.
 ///
-/// The body is the file itself, at most 256 MiB. The run has ended. The same request with the same `Idempotency-Key` answers the
-/// same run again.
+/// The request body is the file, at most 256 MiB, optionally compressed with gzip. Its format is
+/// detected from the content. The run has the state ended. A repeated request with the same
+/// `Idempotency-Key` returns the same run.
 #[utoipa::path(
     post, path = "/api/v1/runs/import", tag = "runs",
     params(Options, ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one")),
@@ -95,7 +96,7 @@ pub(crate) async fn import(
         origin: RunOrigin::Imported,
         scenario,
         planner,
-        // Nobody is told this one: an imported log takes no more bytes.
+        // This token is not returned, because an imported log accepts no more data.
         token: Token::draw().hash(),
         key: None,
         log_table,
@@ -103,7 +104,8 @@ pub(crate) async fn import(
     let turn = app.imports.turn().await?;
     let id = run.id.clone();
     let importing = Arc::clone(&app);
-    // A task of its own: where the connection breaks, the run is made whole nevertheless, and found by its key.
+    // A separate task completes the run even if the connection breaks. A retry finds the run by
+    // key.
     let imported = tokio::spawn(async move {
         let imported = importing.live.import(&run, key, body, table).await;
         drop((turn, room));
@@ -114,19 +116,20 @@ pub(crate) async fn import(
     let reader = app.store.reader();
     match imported? {
         Opened::New => Ok(Answer::Created(api::path::run(&id), reader.run(&id, now).await?)),
-        // The same request was faster on another connection.
+        // A concurrent identical request finished first.
         Opened::Known(id) => Ok(Answer::Present(reader.run(&id, now).await?)),
         Opened::OtherRequest => Err(ApiError::KeyReused),
     }
 }
 
-/// The key and what was asked with it, the file included, whose hash takes a while.
+/// Hashes the key and the request, including the file. Runs on a blocking thread, because hashing a
+/// large file is slow.
 async fn asked_with(key: &str, options: &Options, body: Bytes) -> Result<RequestKey, ApiError> {
     let options = serde_json::to_vec(options).map_err(|error| ApiError::Malformed(error.to_string()))?;
     let key = Sha256::digest(key).into();
     let hash = move || {
         let mut asked = Sha256::new();
-        // The length stands between the two, so that nothing moves from one to the other.
+        // The length separates both fields, so different splits have different hashes.
         asked.update((options.len() as u64).to_le_bytes());
         asked.update(&options);
         asked.update(&body);

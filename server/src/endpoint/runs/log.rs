@@ -1,4 +1,4 @@
-//! The log of a run: bytes in as they come, and out as they came.
+//! The log of a run: upload and download.
 
 use std::io;
 use std::sync::Arc;
@@ -23,24 +23,25 @@ use crate::live::{LogEnd, LogRefusal, UploadSeat};
 use crate::store::LogPlace;
 use crate::token::Token;
 
-/// Bytes that are read at once from the database.
+/// Bytes per read from the database.
 const PIECE_BYTES: usize = 256 << 10;
-/// Longest reason of an end that is kept, in characters.
+/// Maximum stored length of an end reason, in characters.
 const LONGEST_REASON: usize = 2000;
-/// Largest word of an end, in KiB: many times the longest reason.
+/// Maximum size of a finish request in KiB, far above the maximum length of the reason.
 pub(crate) const LARGEST_END_KIB: usize = 64;
 
-/// A place in a log.
+/// A position in a log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Place {
-    /// File, from 0: a log that was rotated or written anew goes on in the next. Absent: the latest.
+    /// File number, from 0. A rotated or rewritten log continues in the next file. Default: the
+    /// latest.
     file: Option<u32>,
-    /// Byte of the file from which on; 0 by default.
+    /// Byte offset in the file, 0 by default.
     offset: Option<u64>,
 }
 
-/// The end of what is stored of a log: where to go on.
+/// Returns the end of the stored log as the position for the next upload.
 #[utoipa::path(
     head, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), Place),
     responses(
@@ -63,12 +64,13 @@ pub(crate) async fn end(
     Ok(LogEndsAt(app.live.end_of_log(&run, place.file).await?))
 }
 
-/// Takes bytes into the log of a run, from a byte of the file on.
+/// Appends bytes to the log of a run, at an offset in the file.
 ///
-/// Bytes that are stored already are compared and skipped, so that sending again is safe. The body may go on as long as the
-/// job does: bytes are stored within a quarter of a second, and only 60 s without a byte end the request. A request that
-/// says its size has at most 8 MiB, the log of a run 2 GiB; of lines longer than 64 KiB nothing is read. A token that ends while the
-/// body comes ends the request. A run has at most two such requests at once; a third one ends the oldest.
+/// Bytes that are already stored are compared and skipped, so a retry is safe. A request can last
+/// as long as the job: bytes are stored within a quarter of a second, and the timeout is 60 s
+/// without data. Requests with a known size are limited to 8 MiB, and the log of a run to 2 GiB.
+/// Lines longer than 64 KiB are ignored. The request is aborted if the token expires. A run has at
+/// most two concurrent uploads, and a third aborts the oldest.
 #[utoipa::path(
     method(patch, put), path = "/api/v1/runs/{run}/log", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), Place),
@@ -109,12 +111,12 @@ pub(crate) async fn append(
         token,
     };
     let body = request.into_body().into_data_stream();
-    // A task of its own: where the connection breaks, what came until then is stored nevertheless.
+    // A separate task stores all received bytes even if the connection breaks.
     let end = tokio::spawn(upload.take(body, seat));
     end.await.map_err(|error| ApiError::Fault(format!("an upload stopped unexpectedly: {error}")))?.map(LogStored)
 }
 
-/// The bytes of a log as they came.
+/// Returns the raw bytes of a log.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), Place),
     responses(
@@ -144,7 +146,8 @@ pub(crate) async fn bytes(
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// Says that a run ended. Bytes may still come for a minute; steps that come later make it live again.
+/// Marks a run as ended. Data is accepted for one more minute. Later steps change the state back to
+/// live.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/finish", tag = "runs", request_body = FinishRun,
     params(("run" = String, Path, description = "Identifier")),
@@ -164,8 +167,8 @@ pub(crate) async fn finish(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Deleted, ApiError> {
-    // Before the body is read, as the guard lets everyone come this far.
-    // Where the server asks for no token, whoever sees a run may end it, as he may delete it.
+    // Authorise before reading the body, because the guard does not authenticate this route. If the
+    // server requires no token, any client that can see a run may end it, just as it may delete it.
     if app.access.needs_token() || headers.contains_key(axum::http::header::AUTHORIZATION) {
         authorise(&app, &run, &headers).await?;
     }
@@ -178,8 +181,8 @@ pub(crate) async fn finish(
     Ok(Deleted)
 }
 
-/// Lets whoever has the server's token or one of the run's, and answers the hash of the latter. Whether there is such a run is said to
-/// those alone.
+/// Accepts the server's token or a token of the run. Returns the hash of a run token. Other clients
+/// cannot learn whether the run exists.
 pub(crate) async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
     if app.access.may_write_logs(headers).await? {
         return Ok(None);
@@ -189,33 +192,34 @@ pub(crate) async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Resu
     Ok(Some(token))
 }
 
-/// Refuses a token that is not good for the run, or is no longer.
+/// Returns an error if the token is not valid for the run, or has expired.
 pub(crate) async fn admit(app: &App, run: &str, token: &[u8; 32]) -> Result<(), ApiError> {
     if app.store.reader().run_admits(run, token).await? { Ok(()) } else { Err(ApiError::WrongRunToken) }
 }
 
-/// Bytes on their way into a log.
+/// A log upload in progress.
 struct Upload {
     app: Arc<App>,
     run: String,
-    /// Hash of the token of the run that it came with, if it was not the server's.
+    /// Hash of the run token, or `None` for the server's token.
     token: Option<[u8; 32]>,
     file: u32,
-    /// Byte of the file at which the waiting ones begin.
+    /// Offset in the file of the first byte in `waiting`.
     offset: u64,
-    /// End of the file as this upload knows it.
+    /// Last known end of the file.
     stored: u64,
     waiting: Vec<u8>,
 }
 
 impl Upload {
-    /// Takes bytes until they end, pause for long, are refused, or a newer upload has the seat.
+    /// Receives bytes. Stops at the end of the body, on a timeout, on a refusal, or if a newer
+    /// upload replaces this one.
     async fn take(mut self, mut body: BodyDataStream, mut seat: UploadSeat) -> Result<LogEnd, ApiError> {
         let app = Arc::clone(&self.app);
         let limits = *app.live.limits();
         let mut stopped = std::pin::pin!(app.live.stopped());
         let mut heard = Instant::now();
-        // When the first of the waiting bytes came.
+        // Arrival time of the first byte in `waiting`.
         let mut since: Option<Instant> = None;
         loop {
             let silent = heard + limits.idle;
@@ -254,7 +258,7 @@ impl Upload {
                     return Err(ApiError::BrokenBody(error.to_string()));
                 }
                 None => {
-                    // Also where no byte came: the place itself may be wrong.
+                    // Also check an empty upload, because the offset may be wrong.
                     self.store(0).await?;
                     self.put(Vec::new()).await?;
                     return Ok(self.end());
@@ -263,7 +267,7 @@ impl Upload {
         }
     }
 
-    /// Stores what waits in pieces, down to less than so many bytes; all of it for 0.
+    /// Stores buffered bytes in pieces until fewer than `rest` remain, or all for 0.
     async fn store(&mut self, rest: usize) -> Result<(), ApiError> {
         let piece_bytes = self.app.live.limits().piece_bytes.max(1);
         while !self.waiting.is_empty() && self.waiting.len() >= rest {
@@ -275,7 +279,7 @@ impl Upload {
     }
 
     async fn put(&mut self, piece: Vec<u8>) -> Result<(), ApiError> {
-        // A stream goes on for days, and its token may end before.
+        // An upload can last for days, and the token may expire in the meantime.
         if let Some(token) = &self.token {
             admit(&self.app, &self.run, token).await?;
         }

@@ -1,4 +1,4 @@
-//! Points of a run: by page, and as a file.
+//! Points of a run, by page or as a file.
 
 mod table;
 
@@ -20,22 +20,22 @@ use crate::error::ApiError;
 use crate::store::StoreError;
 use table::Table;
 
-/// Most points of one page.
+/// Maximum number of points per page.
 const LONGEST_PAGE: u32 = 5000;
-/// Most timers that have columns in a file.
+/// Maximum number of timers with a column in a file.
 const MOST_PHASES: u32 = 200;
 
-/// Which points.
+/// Selects a page of points.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
-    /// Row behind which they stand; 0 by default.
+    /// Returns points after this row, 0 by default.
     after: Option<u64>,
-    /// Most points, 5,000 at most and by default.
+    /// Number of points per page, at most 5,000. Default: 5,000.
     limit: Option<u32>,
 }
 
-/// Points of a run behind a row: the same that its events tell.
+/// Returns the points of a run after a row, identical to those in the event stream.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}/points", tag = "runs", params(("run" = String, Path, description = "Identifier"), Part),
     responses(
@@ -53,7 +53,7 @@ pub(crate) async fn page(
     let Query(part) = part?;
     let limit = part.limit.unwrap_or(LONGEST_PAGE).clamp(1, LONGEST_PAGE);
     let after = part.after.unwrap_or_default();
-    // The run first: what it says of its last row is then true of the points too.
+    // Load the run first, so the points include the run's last row.
     let pulse = app.store.reader().run_pulse(&run, app.clock.now()).await?;
     let points = app.store.reader().run_points(&run, after, limit).await?;
     let last = points.last().map_or(after, |point| point.row);
@@ -62,7 +62,7 @@ pub(crate) async fn page(
     Ok(Json(PointPage { points, next, open }))
 }
 
-/// The form of a file.
+/// File format.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Form {
@@ -70,7 +70,7 @@ pub(crate) struct Form {
     form: String,
 }
 
-/// All complete points of a run as a file.
+/// Returns all complete points of a run as a file.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}/export", tag = "runs", params(("run" = String, Path, description = "Identifier"), Form),
     responses(
@@ -95,7 +95,7 @@ pub(crate) async fn export(
     };
     let headers =
         [(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, format!("attachment; filename=\"{run}.{form}\""))];
-    // Page by page, however many points there are.
+    // Stream page by page, because the number of points is not limited.
     let pages = stream::try_unfold(Some((app, run, table, 0)), |state| async move {
         let Some((app, run, mut table, after)) = state else { return Ok(None) };
         let points = app.store.reader().run_points(&run, after, LONGEST_PAGE).await.map_err(io::Error::other)?;

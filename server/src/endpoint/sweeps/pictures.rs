@@ -1,4 +1,4 @@
-//! Figures of a sweep, ready to draw.
+//! Plot data for a sweep.
 
 use api::sweep::{Front, Metric, Picture};
 use axum::Json;
@@ -13,23 +13,24 @@ use crate::app::Shared;
 use crate::error::ApiError;
 use crate::sweeps::{self, Asked};
 
-/// Which picture.
+/// Selects the plot.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PictureQuery {
-    /// Place of the horizontal axis among the axes, from 0.
+    /// Index of the horizontal axis, from 0.
     x: Option<usize>,
-    /// Place of the vertical axis; absent: a line per planner.
+    /// Index of the vertical axis. By default, the plot has a line per planner.
     y: Option<usize>,
-    /// Places on all axes, "0,2,1", for those that are held.
+    /// Value indices on all axes, for example "0,2,1". They apply to the axes that are not plotted.
     at: Option<String>,
-    /// Planner of a map; absent: all.
+    /// Planner for a map. Default: all.
     planner: Option<String>,
-    /// The metric, iteration time by default.
+    /// Metric, iteration time by default.
     metric: Option<Metric>,
 }
 
-/// A metric over one or two axes, ready to draw: at most 5,000 cells, each with its point and why it is empty.
+/// Returns a metric over one or two axes as plot data: at most 5,000 cells, with the point index
+/// and the reason for empty cells.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/picture", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), PictureQuery),
     responses(
@@ -58,7 +59,7 @@ pub(crate) async fn picture(
     Ok(Json(picture.map_err(|error| ApiError::InvalidQuestion(vec![error]))?))
 }
 
-/// Time against memory of all plans, those that no other beats in both first; at most 5,000.
+/// Returns time and memory of all plans, starting with the Pareto front, at most 5,000 plans.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/front", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses((status = 200, body = Front), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))

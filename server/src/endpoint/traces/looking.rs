@@ -1,4 +1,4 @@
-//! Looking at a trace: views, slices, names, counters.
+//! Reads parts of a trace: views, slices, names, counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,36 +27,36 @@ use crate::traces::overview::kind;
 use crate::traces::packed::{unpack, unpack_json, unpack_spans};
 use crate::traces::view::{Window, assemble};
 
-/// Most pixels of a view.
+/// Maximum width of a view in pixels.
 const MOST_PIXELS: u32 = 8192;
-/// Most lanes of a view.
+/// Maximum number of lanes per view.
 const MOST_LANES: usize = 512;
-/// Most points of a counter's series.
+/// Maximum number of points per counter series.
 const MOST_POINTS: u32 = 5000;
-/// Names that are listed.
+/// Maximum number of names in a search result.
 const MOST_NAMES: usize = 100;
-/// Parts that are searched at once for a name.
+/// Number of parts searched per batch.
 const PARTS_AT_ONCE: usize = 16;
 
-/// What is looked at.
+/// Selects a view.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ViewOptions {
-    /// Left edge, in ns since the trace's first start; absent: 0.
+    /// Left edge, in ns since the trace's first start. Default: 0.
     from_ns: Option<u64>,
-    /// Right edge; absent: the trace's end.
+    /// Right edge, in ns. Default: end of the trace.
     to_ns: Option<u64>,
-    /// Pixels between them, 1 to 8192; absent: 1024.
+    /// Width in pixels, 1 to 8192. Default: 1024.
     pixels: Option<u32>,
-    /// Lanes, for example "0-7,12"; at most 512, absent: the first of them.
+    /// Lanes, for example "0-7,12", at most 512. Default: the first 512.
     lanes: Option<String>,
 }
 
-/// What ran in a stretch of time, as fine as its pixels can show.
+/// Returns the slices in a time window at pixel resolution.
 ///
-/// Slices shorter than a pixel are merged with their neighbours of the same row, and the span says how many they are: counts
-/// add up to the slices that reach into the window. In the compact form (postcard) by default, as JSON with
-/// `Accept: application/json`.
+/// Slices shorter than a pixel are merged with adjacent slices in the same row, and the span
+/// contains their number. The sum of these numbers equals the number of slices that overlap the
+/// window. The default is the compact format (postcard). Use `Accept: application/json` for JSON.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/view", tag = "traces",
     params(("id" = String, Path, description = "Content address"), ViewOptions),
@@ -107,7 +107,7 @@ pub(crate) async fn view(
 
 fn window(options: &ViewOptions, span_ns: u64, lanes: usize) -> Result<Window, ApiError> {
     let from_ns = options.from_ns.unwrap_or(0);
-    // What happens at the very end is inside.
+    // Include slices that start at the end of the trace.
     let to_ns = options.to_ns.unwrap_or(span_ns.saturating_add(1).max(from_ns.saturating_add(1)));
     if to_ns <= from_ns {
         return Err(ApiError::Malformed(format!("to_ns: {to_ns} is not behind from_ns: {from_ns}")));
@@ -124,7 +124,8 @@ fn window(options: &ViewOptions, span_ns: u64, lanes: usize) -> Result<Window, A
     Ok(Window { from_ns, to_ns, pixels, lanes })
 }
 
-/// Lanes of a list of numbers and ranges, ascending; those that the trace does not have are left out.
+/// Parses a list of lane numbers and ranges into ascending order. Lanes that do not exist in the
+/// trace are omitted.
 fn lanes_of(text: &str, count: u32) -> Result<Vec<u32>, ApiError> {
     let wrong = |part: &str| ApiError::Malformed(format!("lanes: {part:?} is neither a number nor a range like 3-7"));
     let mut lanes = BTreeSet::new();
@@ -144,7 +145,7 @@ fn lanes_of(text: &str, count: u32) -> Result<Vec<u32>, ApiError> {
     Ok(lanes.into_iter().collect())
 }
 
-/// Names by their indices, which ascend.
+/// Looks up names by index. The indices must be ascending.
 async fn names_of(app: &App, id: &str, indices: Vec<u32>) -> Result<Vec<String>, ApiError> {
     let mut names = Vec::with_capacity(indices.len());
     for own in indices.chunk_by(|one, other| one / BLOCK_NAMES == other / BLOCK_NAMES) {
@@ -157,7 +158,7 @@ async fn names_of(app: &App, id: &str, indices: Vec<u32>) -> Result<Vec<String>,
     Ok(names)
 }
 
-/// Which slice is looked at.
+/// Selects a slice.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SliceOptions {
@@ -165,11 +166,11 @@ pub(crate) struct SliceOptions {
     lane: u32,
     /// Row within the lane, from 0.
     row: u32,
-    /// A time at which the slice runs, in ns since the trace's first start.
+    /// A time inside the slice, in ns since the trace's first start.
     at_ns: u64,
 }
 
-/// The slice on a row of a lane at a time, with everything that is known of it.
+/// Returns all details of the slice at a time in a row of a lane.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/slice", tag = "traces",
     params(("id" = String, Path, description = "Content address"), SliceOptions),
@@ -249,17 +250,17 @@ fn described(span: &Span, name: String) -> SliceDetail {
     }
 }
 
-/// What is searched for.
+/// Search options.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchOptions {
-    /// Text that a name must hold, capital letters or not.
+    /// Case-insensitive text to find in names.
     text: String,
-    /// From when on the next slice is looked for; absent: 0.
+    /// Start of the search for the next slice, in ns. Default: 0.
     from_ns: Option<u64>,
 }
 
-/// Names that hold a text, how often and how long they ran, and the next slice of one of them.
+/// Returns matching names, each with count and total time, and the next matching slice.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/search", tag = "traces",
     params(("id" = String, Path, description = "Content address"), SearchOptions),
@@ -309,7 +310,7 @@ pub(crate) async fn search(
     Ok(Json(TraceMatches { slices, names, all_names, next }))
 }
 
-/// The first slice with one of the names that starts at or behind a time.
+/// Returns the first slice with a matching name that starts at or after `from_ns`.
 async fn next(app: &App, id: &str, names: BTreeSet<u32>, from_ns: u64) -> Result<Option<Span>, ApiError> {
     if names.is_empty() {
         return Ok(None);
@@ -318,7 +319,7 @@ async fn next(app: &App, id: &str, names: BTreeSet<u32>, from_ns: u64) -> Result
     let names = Arc::new(names);
     let mut best: Option<Span> = None;
     for parts in reader.trace_parts(id, from_ns).await?.chunks(PARTS_AT_ONCE) {
-        // Parts stand in the order of their starts: nothing behind begins earlier.
+        // Parts are sorted by start, so later parts cannot contain an earlier slice.
         if best.is_some_and(|best| parts[0].2.unsigned_abs() > best.start_ns) {
             break;
         }
@@ -341,15 +342,16 @@ async fn next(app: &App, id: &str, names: BTreeSet<u32>, from_ns: u64) -> Result
     Ok(best)
 }
 
-/// How fine counters are to be.
+/// Resolution of counters.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CounterOptions {
-    /// Points of a series, 2 to 5,000; absent: 1,000. Of further ones the least and the largest of every stretch stay.
+    /// Points per series, 2 to 5,000. Default: 1,000. Longer series are reduced to the minimum and
+    /// maximum per interval.
     points: Option<u32>,
 }
 
-/// Counters of a trace, thinned out.
+/// Returns the counters of a trace at reduced resolution.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/counters", tag = "traces",
     params(("id" = String, Path, description = "Content address"), CounterOptions),

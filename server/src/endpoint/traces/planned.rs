@@ -1,4 +1,4 @@
-//! A trace beside a plan: its iterations of the pipeline, and where the time of every rank went.
+//! Compares a trace with a plan: pipeline iterations, and the time breakdown per rank.
 
 use api::path::TIMELINE_MEDIA_TYPE;
 use api::trace::{ActionList, Alignment, BusyList, BusyTime, ObservedIteration, PlanOfTrace, TraceSummary};
@@ -26,14 +26,15 @@ use crate::overviews::decode;
 use crate::traces::observed::{Actions, Part, Together, together};
 use crate::traces::packed::unpack;
 
-/// Most traces of a run that are put together.
+/// Maximum number of traces to combine for a run.
 const MOST_TRACES: usize = 1024;
-/// Fastest and slowest that an observed iteration is replayed.
+/// Range of the speed factor for an observed iteration.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Busy, communicating and idle time of every rank of a trace, or of all traces of its run.
+/// Returns busy, communication and idle time per rank, for a trace or for all traces of its run.
 ///
-/// Added up from the kernels of each device; where a trace has none, from the actions of a pipeline schedule that its names tell.
+/// The times are sums over the kernels per device. For a trace without kernels, they are sums over
+/// the pipeline actions in its names.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/busy", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses((status = 200, body = BusyList), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
@@ -42,7 +43,7 @@ pub(crate) async fn busy(State(app): Shared, Path(id): Path<String>) -> Result<J
     let mut ranks: Vec<BusyTime> = Vec::new();
     for trace in of_run(&app, &id).await? {
         let own = overview(&app, &trace.id).await?.busy;
-        // Several devices of one trace cannot all be its rank.
+        // The rank of a trace is ambiguous if the trace contains several devices.
         let rank = trace.rank.filter(|_| own.len() == 1);
         ranks.extend(own.into_iter().map(|busy| BusyTime {
             trace: trace.id.clone(),
@@ -54,10 +55,10 @@ pub(crate) async fn busy(State(app): Shared, Path(id): Path<String>) -> Result<J
     Ok(Json(BusyList { ranks }))
 }
 
-/// Iterations of the pipeline that a trace and the others of its run show.
+/// Returns the pipeline iterations in a trace and in the other traces of its run.
 ///
-/// Names such as `PP:0F3` or `0F3` tell the actions. Iterations are the steps that the program announced, otherwise an
-/// iteration ends where an action comes again.
+/// Actions are recognised by names such as `PP:0F3` or `0F3`. Iterations are the annotated profiler
+/// steps. Without annotations, a repeated action starts a new iteration.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/actions", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses(
@@ -87,20 +88,20 @@ pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Resul
     Ok(Json(ActionList { traces, ranks, iterations, notes }))
 }
 
-/// Which observed iteration is looked at.
+/// Selects an observed iteration.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TimelineOptions {
-    /// Place of the observed iteration, from 0; absent: 0.
+    /// Index of the observed iteration, from 0. Default: 0.
     observed: Option<u32>,
     /// Factor applied to all times, for a run that was executed faster than planned. Default: 1.
     speed: Option<f64>,
 }
 
-/// The timeline of one observed iteration, in the columns of a simulated one.
+/// Returns the timeline of an observed iteration, in the same columns as a simulated timeline.
 ///
-/// In the compact form (postcard) by default, as JSON with `Accept: application/json`. Memory and what let an action start
-/// are not observed.
+/// The default is the compact format (postcard). Use `Accept: application/json` for JSON. Memory
+/// and the dependency that delayed an action are not observed.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/timeline", tag = "traces",
     params(("id" = String, Path, description = "Content address"), TimelineOptions),
@@ -137,23 +138,25 @@ pub(crate) async fn timeline(
     Ok((vary, [(CONTENT_TYPE, kind)], bytes).into_response())
 }
 
-/// What an observed iteration is held against.
+/// Selects the observed iteration and the plan.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AlignmentOptions {
-    /// Place of the observed iteration, from 0; absent: 0.
+    /// Index of the observed iteration, from 0. Default: 0.
     observed: Option<u32>,
-    /// Scenario, by identifier or unique prefix; absent: the one that the trace is held against.
+    /// Scenario, by identifier or unique prefix. Default: the scenario attached to the trace.
     scenario: Option<String>,
-    /// Planner; absent: the one that the trace is held against, otherwise the fastest.
+    /// Planner. Default: the planner attached to the trace, otherwise the fastest.
     planner: Option<String>,
-    /// Iteration of the plan, from 0; absent: 0.
+    /// Iteration of the plan, from 0. Default: 0.
     iteration: Option<u32>,
-    /// Factor applied to observed times, for a run that was executed faster than planned. Default: 1.
+    /// Factor applied to observed times, for a run that was executed faster than planned. Default:
+    /// 1.
     speed: Option<f64>,
 }
 
-/// An observed iteration beside an iteration of a plan: action by action by stage, kind and microbatch.
+/// Aligns an observed iteration with a planned iteration. Actions are matched by stage, kind and
+/// microbatch.
 #[utoipa::path(
     get, path = "/api/v1/traces/{id}/alignment", tag = "traces",
     params(("id" = String, Path, description = "Content address"), AlignmentOptions),
@@ -191,13 +194,13 @@ pub(crate) async fn alignment(
     Ok(Json(Alignment { scenario, planner, iteration, observed_iteration, aligned, notes }))
 }
 
-/// Scenario and planner that a trace is held against.
+/// Returns the scenario and planner to compare a trace with.
 async fn plan_of(
     app: &App,
     trace: &TraceSummary,
     options: &AlignmentOptions,
 ) -> Result<(String, PlannerKind), ApiError> {
-    // A trace of a run is held against what the run is, unless it says something else.
+    // By default, a trace uses the scenario and planner of its run.
     let of_run = match (&trace.plan, &trace.run) {
         (None, Some(run)) => app.store.reader().run(run, app.clock.now()).await.ok(),
         _ => None,
@@ -215,14 +218,14 @@ async fn plan_of(
         Err(crate::store::StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
         Err(error) => return Err(error.into()),
     };
-    // Results stand fastest first.
+    // Results are sorted from fastest to slowest.
     let planned = outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
     let planner = planned.map(|result| result.planner).find(|planner| named.is_none_or(|named| named == *planner));
     let planner = planner.ok_or(named.map_or(ApiError::NoPlanAtAll, ApiError::NoPlanOf))?;
     Ok((scenario, planner))
 }
 
-/// The trace, and the others of its run.
+/// Returns the trace and the other traces of its run.
 async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
     let trace = app.store.reader().trace(id).await?;
     match &trace.run {
@@ -235,7 +238,7 @@ async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
     }
 }
 
-/// Iterations of the trace and the others of its run.
+/// Returns the iterations in the trace and in the other traces of its run.
 async fn observed(app: &App, id: &str) -> Result<Together, ApiError> {
     let mut parts = Vec::new();
     for trace in of_run(app, id).await? {
@@ -248,7 +251,7 @@ async fn observed(app: &App, id: &str) -> Result<Together, ApiError> {
     if together.iterations.is_empty() { Err(ApiError::NoActions) } else { Ok(together) }
 }
 
-/// One of the iterations as a timeline, and what a reader should know.
+/// Converts an iteration to a timeline. Also returns notes for the user.
 async fn rows(mut together: Together, place: u32, speed: f64) -> Result<(Rows, Vec<String>), ApiError> {
     let there = together.iterations.len();
     if place as usize >= there {
@@ -258,7 +261,7 @@ async fn rows(mut together: Together, place: u32, speed: f64) -> Result<(Rows, V
     let rows = off_thread(move || {
         let first = iteration.interval_ns().0;
         for action in &mut iteration.actions {
-            // Ends are scaled, not durations, so that what touched still does.
+            // Scale the end times instead of durations, so adjacent actions stay adjacent.
             let scaled = |ns: u64| ((ns - first) as f64 * speed).round() as u64;
             let (start, end) = (scaled(action.start_ns), scaled(action.end_ns()));
             (action.start_ns, action.duration_ns) = (start, end - start);

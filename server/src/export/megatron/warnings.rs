@@ -1,4 +1,4 @@
-//! What Megatron-LM does otherwise than the plan, one warning a difference.
+//! Warnings about differences between the plan and Megatron-LM.
 
 use planner::model::{Bias, Mask, Module};
 use planner::outcome::{BatchSummary, Planned};
@@ -9,8 +9,9 @@ use planner::workload::Packing;
 /// Default of `--make-vocab-size-divisible-by`.
 const VOCABULARY_UNIT: u32 = 128;
 
-/// A value of `--make-vocab-size-divisible-by` with which the vocabulary is not padded: the largest up to the default that
-/// divides it over the tensor-parallel ranks; `None` where no value avoids padding.
+/// Returns the largest value of `--make-vocab-size-divisible-by`, up to the default, that avoids
+/// vocabulary padding: its product with the tensor-parallel size divides the vocabulary. Returns
+/// `None` if no value avoids padding.
 pub(super) fn vocabulary_unit(vocabulary: u32, tensor: u32) -> Option<u32> {
     (vocabulary > 0 && vocabulary.is_multiple_of(tensor)).then(|| greatest_common(vocabulary / tensor, VOCABULARY_UNIT))
 }
@@ -22,7 +23,7 @@ const fn greatest_common(mut a: u32, mut b: u32) -> u32 {
     a
 }
 
-/// Warnings, each a sentence or two.
+/// Formats the warnings, one or two sentences each.
 pub(super) fn warnings(
     scenario: &Scenario,
     planner: PlannerKind,
@@ -189,7 +190,8 @@ mod tests {
 
     use super::*;
 
-    /// 32,000 / 8 = 4,000 = 2^5 x 125, so 32 divides it; 128 x 8 does not, and the next multiple is 32,768.
+    /// 32,000 / 8 = 4,000 = 2^5 x 125, so 32 divides it. 128 x 8 does not divide 32,000, and the
+    /// next multiple is 32,768.
     #[test]
     fn a_vocabulary_is_padded_to_the_unit_times_tp() {
         assert_eq!(vocabulary_unit(32_000, 8), Some(32));

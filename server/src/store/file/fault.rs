@@ -1,44 +1,44 @@
-//! Why the file of a database is not opened, or not written any more, and what to do about it.
+//! Errors that prevent opening or writing a database file, with instructions for the operator.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the file of a database is not opened, or not written any more.
+/// Error that prevents opening a database file, or writing to an open database.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFault {
-    /// There is none.
+    /// The file does not exist.
     #[error("there is no database {0}")]
     Missing(PathBuf),
-    /// Its path cannot be followed.
+    /// The path cannot be accessed.
     #[error("{path} cannot be looked at: {reason}")]
     Unreachable {
         /// File or folder.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         reason: io::Error,
     },
-    /// It cannot be made.
+    /// The file cannot be created.
     #[error("the database {path} cannot be made: {reason}")]
     Unwritable {
-        /// The file.
+        /// Affected file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         reason: io::Error,
     },
-    /// Something else has the name.
+    /// The path is not a regular file.
     #[error("{0} is not a file")]
     NotAFile(PathBuf),
-    /// A symbolic link leads nowhere.
+    /// The target of a symbolic link is missing.
     #[error(
         "{link} is a symbolic link to {target}, which is not there; put the database there, or give the path of the file itself"
     )]
     Dangling {
         /// The link.
         link: PathBuf,
-        /// Where it leads.
+        /// Target of the link.
         target: PathBuf,
     },
-    /// What SQLite keeps beside a database is there without it.
+    /// A companion file of SQLite exists, but the database is missing.
     #[error(
         "{companion} ({bytes} bytes) is there, but its database {database} is not: it was deleted or moved, and what was stored last may be in \
          {companion} only. Move the database back beside it; or restore a backup with planscope restore FILE --database {database} --replace, \
@@ -47,12 +47,12 @@ pub enum FileFault {
     Orphan {
         /// The database.
         database: PathBuf,
-        /// What is left.
+        /// The companion file.
         companion: PathBuf,
-        /// Its bytes.
+        /// File size in bytes.
         bytes: u64,
     },
-    /// The database has no bytes, and its journal has.
+    /// The database is empty, but the journal is not.
     #[error(
         "the database {database} is empty, but {journal} is not: it may be the only copy of what was stored last, and SQLite would delete it. \
          Put the database back; or restore a backup with planscope restore FILE --database {database} --replace, which keeps both; or move \
@@ -61,10 +61,10 @@ pub enum FileFault {
     Emptied {
         /// The database.
         database: PathBuf,
-        /// Its journal.
+        /// The journal.
         journal: PathBuf,
     },
-    /// It has several names, and a program that opens it by another one has another journal.
+    /// The file has several hard links. Opening it by different names creates different journals.
     #[error(
         "the database {database} has {links} names (hard links). Two programs that open it by different names destroy it. Delete the other \
          names (find FOLDER -samefile {database} lists them), or copy the file with cp and use the copy"
@@ -72,27 +72,27 @@ pub enum FileFault {
     Linked {
         /// The database.
         database: PathBuf,
-        /// Names.
+        /// Number of hard links.
         links: u64,
     },
-    /// It went while it was open.
+    /// The open database was deleted or moved.
     #[error(
         "the database {0} was deleted or moved while the server has it open, so that nothing is stored. Move it back. If it was deleted, do \
          not stop the server, which still has the content: docs/operators.md says how to copy it"
     )]
     Deleted(PathBuf),
-    /// Another file has its name.
+    /// The open database was replaced by a different file.
     #[error(
         "another file was put in the place of the database {0} while the server has it open, so that nothing is stored. Move the one from before \
          back, or stop the server to go on with the other"
     )]
     Replaced(PathBuf),
-    /// Its bytes went while it was open.
+    /// The open database was truncated.
     #[error(
         "the database {0} was emptied while the server has it open, so that nothing is stored. Stop the server and restore a backup"
     )]
     Truncated(PathBuf),
-    /// Its journal went while it was open, or is another one.
+    /// The journal of the open database was deleted, moved or replaced.
     #[error(
         "the journal {0} was deleted, moved or replaced while the server has it open, so that nothing is stored. Move it back; or stop the server with \
          SIGTERM, which writes what the journal holds into the database"

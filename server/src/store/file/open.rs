@@ -1,4 +1,4 @@
-//! Whether the file that is open is still the one that the path leads to.
+//! Checks that the path still refers to the open database file.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -21,17 +21,17 @@ fn identity(_: &Metadata) -> Identity {
     (0, 0)
 }
 
-/// The file that a store has open.
+/// Identity of the open database file and its journal.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct OpenFile {
     database: Arc<Path>,
     identity: Identity,
-    /// Where SQLite could make one; on file systems without shared memory it cannot.
+    /// `None` on file systems with no support for shared memory, where SQLite creates no journal.
     journal: Option<(Arc<Path>, Identity)>,
 }
 
 impl OpenFile {
-    /// The file at a real path, right after it was opened and written.
+    /// Returns the identity of a file that was just opened and written.
     pub(in crate::store) fn at(database: &Path) -> Result<Self, FileFault> {
         let metadata = looked_up(database)?.ok_or_else(|| FileFault::Deleted(database.to_owned()))?;
         let path = beside(database, "-wal");
@@ -39,9 +39,10 @@ impl OpenFile {
         Ok(Self { database: Arc::from(database), identity: identity(&metadata), journal })
     }
 
-    /// Refuses where the path leads to another file than the open one, or to none: what is written then is lost with the program.
+    /// Returns an error if the path refers to a different file or to none. Writes in this state are
+    /// lost when the process stops.
     ///
-    /// A look at an entry of a folder, so cheap that every transaction does it.
+    /// The check is a single metadata lookup, so it runs in each transaction.
     pub(in crate::store) fn in_place(&self) -> Result<(), FileFault> {
         let path = || self.database.to_path_buf();
         match looked_up(&self.database)? {
@@ -52,7 +53,7 @@ impl OpenFile {
         }
     }
 
-    /// The same for the journal too, which stays the same file as long as a connection is open.
+    /// Also checks the journal, which remains the same file as long as a connection is open.
     pub(in crate::store) fn in_place_with_journal(&self) -> Result<(), FileFault> {
         self.in_place()?;
         let Some((journal, known)) = &self.journal else { return Ok(()) };

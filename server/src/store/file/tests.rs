@@ -1,4 +1,4 @@
-//! Paths that are refused, each with its reason.
+//! Tests for rejected paths.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn a_symbolic_link_stands_for_the_file_that_it_leads_to() {
     assert!(matches!(&fault, FileFault::Dangling { target, .. } if *target == real), "{fault}");
     create(&real).unwrap();
     assert_eq!(real_path(&link).unwrap(), real);
-    // Links of folders too, where there is no file yet.
+    // Links to folders are resolved too, even if the file does not exist yet.
     symlink("real", folder.join("linked")).unwrap();
     assert_eq!(real_path(&folder.join("linked/b.db")).unwrap(), folder.join("real/b.db"));
     assert!(matches!(real_path(&folder.join("nowhere/a.db")), Err(FileFault::Unreachable { .. })));
@@ -94,7 +94,7 @@ fn a_new_file_is_for_its_owner_alone() {
     assert_eq!(database.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(open_to_others(&database), None);
     fs::set_permissions(&database, fs::Permissions::from_mode(0o644)).unwrap();
-    // One that is there is left as it is.
+    // An existing file is unchanged.
     create(&database).unwrap();
     assert_eq!(open_to_others(&database), Some(0o644));
 }
@@ -121,7 +121,7 @@ fn a_file_that_is_deleted_replaced_or_emptied_is_not_in_its_place() {
     fs::remove_file(&journal).unwrap();
     open.in_place().unwrap();
     assert!(matches!(open.in_place_with_journal(), Err(FileFault::NoJournal(path)) if path == journal));
-    // Where SQLite had none, none is missed.
+    // If SQLite created no journal, a missing journal is not an error.
     OpenFile::at(&database).unwrap().in_place_with_journal().unwrap();
 
     OpenOptions::new().write(true).truncate(true).open(&database).unwrap();

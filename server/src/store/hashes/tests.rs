@@ -1,4 +1,4 @@
-//! Hashes of contents, and rows of earlier versions that get theirs.
+//! Tests for content hashes and for rows from earlier versions.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_row_is_named_by_its_key() {
     );
 }
 
-/// A scenario with an outcome, its timelines, and a purged trace, as an earlier version stored them.
+/// A scenario with outcome and timelines, and a purged trace, in the format of an earlier version.
 const EARLIER: &str = "
     INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json)
     VALUES ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 1, 0, 0, '{}');
@@ -55,7 +55,8 @@ async fn rows_of_earlier_versions_get_their_hashes_in_lots() {
             filled => lots.push(filled),
         }
     }
-    // The outcome; timelines of 20,000 bytes until 4 MiB are reached; the rest. The purged trace has no content.
+    // Batches: the outcome; timelines of 20,000 bytes up to 4 MiB; the remaining timelines. The
+    // purged trace is empty.
     assert_eq!(lots, [1, 210, 90]);
     let verdict = crate::store::verify(&path).await.unwrap();
     assert_eq!(verdict.unhashed, 0);

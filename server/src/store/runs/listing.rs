@@ -1,4 +1,4 @@
-//! Runs as they are read: lists, one whole, and what a stream looks at.
+//! Read queries for runs: lists, details and stream state.
 
 use api::run::{LogFile, LogReport, RunDetail, RunList, RunOrigin, RunState, RunSummary};
 use jiff::Timestamp;
@@ -9,8 +9,8 @@ use crate::clock::rfc3339;
 use crate::store::shelf::Filter;
 use crate::store::{Order, Reader, Shelf, StoreError, Wanted};
 
-/// Where a run stands at the time ?1. A run is live until its last step is longer ago than its patience; 130 is what shells
-/// say of a program that somebody ended.
+/// SQL expression for the run state at time `?1`. A run is live if the latest step is not older
+/// than the stall timeout. Exit code 130 is the shell code for a program interrupted by the user.
 macro_rules! state {
     () => {
         "CASE WHEN ended_at_ms IS NOT NULL THEN iif(coalesce(exit_code, 0) IN (0, 130), 'ended', 'crashed')
@@ -34,7 +34,7 @@ macro_rules! summary {
     };
 }
 
-/// The list of runs.
+/// List of runs.
 pub(crate) const RUNS: Shelf = Shelf {
     table: "run",
     text: "name || ' ' || coalesce(note, '') || ' ' || id || ' ' || coalesce((SELECT group_concat(tag, ' ') FROM run_tag WHERE run_id = run.id), '')",
@@ -48,31 +48,31 @@ pub(crate) const RUNS: Shelf = Shelf {
         Order { name: "name", key: "lower(name)" },
         Order { name: "size", key: "bytes" },
         Order { name: "points", key: "points" },
-        // Those without a step count as slower than any.
+        // Runs with no step are sorted last.
         Order { name: "step", key: "coalesce(median_step_s, 1e300)" },
     ],
 };
 
-/// Runs that stand so at a time.
+/// Returns a filter for runs with the given state at the given time.
 pub(crate) fn state_filter(state: RunState, now: Timestamp) -> Filter {
     let standing = state!().replace("?1", &now.as_millisecond().to_string());
     (format!("{standing} = "), state.id().to_owned(), "")
 }
 
-/// What a stream of events looks at.
+/// Run state for event streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunPulse {
-    /// Last row.
+    /// Latest row number.
     pub points: u64,
-    /// How often rows were read anew.
+    /// Number of row rebuilds.
     pub retakes: u64,
-    /// From which row on, the last time.
+    /// First row in the latest rebuild.
     pub retaken_row: u64,
-    /// The point of the latest step while lines may still add to it, JSON.
+    /// Incomplete point at the latest step, which later lines may extend, as JSON.
     pub open: Option<String>,
-    /// Where it stands.
+    /// Run state.
     pub state: RunState,
-    /// When it stalls if no step comes, in ms since 1970.
+    /// Time at which the run stalls if no step arrives, in ms since 1970.
     pub stalls_at_ms: Option<i64>,
 }
 
@@ -131,7 +131,7 @@ impl SummaryRow {
 }
 
 impl Reader {
-    /// How many runs are live at a time.
+    /// Returns the number of live runs at the given time.
     pub async fn live_runs(&self, now: Timestamp) -> Result<u64, StoreError> {
         let count: i64 = sqlx::query_scalar(concat!(
             "SELECT count(*) FROM run WHERE deleted_at_ms IS NULL AND origin <> 'imported' AND ",
@@ -144,7 +144,7 @@ impl Reader {
         Ok(count.unsigned_abs())
     }
 
-    /// Rehearsals without an end.
+    /// Returns rehearsals that have not ended.
     pub(crate) async fn open_rehearsals(&self) -> Result<Vec<String>, StoreError> {
         let open = sqlx::query_scalar(
             "SELECT id FROM run WHERE origin = 'rehearsal' AND ended_at_ms IS NULL AND deleted_at_ms IS NULL",
@@ -152,7 +152,7 @@ impl Reader {
         Ok(open.fetch_all(self.pool()).await?)
     }
 
-    /// A page of the runs.
+    /// Returns a page of runs.
     pub(crate) async fn runs(&self, wanted: &Wanted, now: Timestamp) -> Result<RunList, StoreError> {
         let found = self.page(&RUNS, wanted).await?;
         let rows: Vec<SummaryRow> =
@@ -166,7 +166,7 @@ impl Reader {
         Ok(RunList { runs, page: found.page })
     }
 
-    /// One run, whole.
+    /// Returns a run with all details.
     pub async fn run(&self, id: &str, now: Timestamp) -> Result<RunDetail, StoreError> {
         let row: SummaryRow = sqlx::query_as(concat!(summary!(), "WHERE id = ?2"))
             .bind(now.as_millisecond())
@@ -191,7 +191,7 @@ impl Reader {
         Ok(RunDetail { summary, files, report })
     }
 
-    /// What a stream of a run looks at.
+    /// Returns the run state for event streams.
     pub async fn run_pulse(&self, id: &str, now: Timestamp) -> Result<RunPulse, StoreError> {
         type Row = (Option<i64>, i64, i64, i64, Option<String>, String, Option<i64>);
         let row: Option<Row> = sqlx::query_as(concat!(
@@ -219,8 +219,8 @@ impl Reader {
         })
     }
 
-    /// Whether a token is good for a run, whether or not that is deleted. Hashes are compared, so the time that it takes
-    /// says nothing about tokens.
+    /// Returns true if a token is valid for a run, even a deleted run. Compares hashes, so the
+    /// response time reveals nothing about tokens.
     pub async fn run_admits(&self, id: &str, token: &[u8; 32]) -> Result<bool, StoreError> {
         let good: Option<i64> = sqlx::query_scalar("SELECT 1 FROM run_token WHERE run_id = ? AND token_hash = ?")
             .bind(id)

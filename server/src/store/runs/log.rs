@@ -1,4 +1,4 @@
-//! Bytes of logs, with the points that are read from them in the same transaction.
+//! Log bytes and the parsed points, stored in the same transaction.
 
 use api::run::{LogReport, RunOrigin, RunPoint};
 use ingest::log::LogTable;
@@ -7,81 +7,81 @@ use jiff::Timestamp;
 use super::{RUN, points};
 use crate::store::{Reader, StoreError, Write, Writer, hashes};
 
-/// Pieces shorter than this are joined with what comes next: trainers write a line at a time.
+/// Chunks below this size are merged with later bytes, because trainers write a line at a time.
 const SHORT_PIECE: i64 = 16 << 10;
 
-/// What writing into a log starts from.
+/// Log state before an append.
 #[derive(Debug, Clone)]
 pub struct LogState {
-    /// How the log comes.
+    /// Source of the log.
     pub origin: RunOrigin,
-    /// Bytes of each file.
+    /// Bytes per file.
     pub files: Vec<u64>,
-    /// Last row that no later byte can change.
+    /// Row number of the latest point that later bytes cannot change.
     pub points: u64,
-    /// Rows behind it, which are there because the run ended.
+    /// Later rows that exist only because the run ended.
     pub early_points: u64,
-    /// When it ended, in ms since 1970.
+    /// End of the run, in ms since 1970.
     pub ended_at_ms: Option<i64>,
-    /// Table of patterns of the user's own for its lines.
+    /// User-defined patterns for log lines.
     pub table: Option<LogTable>,
 }
 
-/// What is missed where another program writes into the same database.
+/// Reported as missing if a different program changed the log concurrently.
 const END: &str = "end of the log of run";
 
-/// A place in a log.
+/// Position in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPlace {
-    /// File, from 0.
+    /// File number, from 0.
     pub file: u32,
-    /// Byte of that file, from 0.
+    /// Byte offset in the file, from 0.
     pub offset: u64,
 }
 
-/// Bytes to be added to a log, and what they make of the run.
+/// Bytes to append to a log, with the resulting changes to the run.
 #[derive(Debug, Clone, Copy)]
 pub struct LogAddition<'a> {
-    /// Where they begin: at the end of what is stored.
+    /// Start position: the end of the stored log.
     pub place: LogPlace,
-    /// The bytes.
+    /// Bytes to append.
     pub content: &'a [u8],
-    /// Last row that was complete before.
+    /// Latest complete row number before the append.
     pub points_before: u64,
-    /// Points that became complete, with their rows.
+    /// Newly completed points with row numbers.
     pub points: &'a [RunPoint],
-    /// How many of them are there only because the run ended.
+    /// Points that exist only because the run ended.
     pub early_points: u64,
-    /// The point that lines may still add to.
+    /// Incomplete point, which later lines may extend.
     pub open: Option<&'a RunPoint>,
-    /// Whether a step came.
+    /// True if a new step was found.
     pub stepped: bool,
-    /// Whether the run goes on although it had ended.
+    /// True if the run continues although it had ended.
     pub reopened: bool,
-    /// How long after a step the next one is missed.
+    /// Stall timeout in ms.
     pub patience_ms: i64,
-    /// Last step.
+    /// Latest step number.
     pub last_step: Option<u64>,
-    /// Steps of the whole training.
+    /// Total steps in the training job.
     pub total_steps: Option<u64>,
-    /// Median time of the last steps, in s.
+    /// Median recent step time, in s.
     pub median_step_s: Option<f64>,
-    /// What was read so far and what was not.
+    /// Report on parsed and skipped lines.
     pub report: &'a LogReport,
 }
 
 impl Writer {
-    /// Adds bytes and points, or nothing.
+    /// Appends bytes and points in one transaction.
     ///
     /// # Errors
-    /// The run is unknown or deleted, or someone else wrote meanwhile.
+    /// The run is unknown or deleted, or the log was changed concurrently.
     pub async fn add_to_log(&self, id: &str, addition: &LogAddition<'_>, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         add(&mut write, id, addition, now).await?;
         write.commit().await
     }
 
-    /// The same for several additions at once.
+    /// Appends several additions in one transaction.
     pub async fn add_all_to_log(
         &self,
         id: &str,
@@ -95,7 +95,8 @@ impl Writer {
         write.commit().await
     }
 
-    /// The run ended with this code. The addition holds the points that its end completes, and no bytes.
+    /// Ends a run with an exit code. The addition contains the points completed by the end, and no
+    /// bytes.
     pub async fn end_run(
         &self,
         id: &str,
@@ -121,11 +122,11 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     let LogAddition { place, content, .. } = addition;
     let bytes = count(content.len() as u64);
     let points = addition.points_before + addition.points.len() as u64;
-    // The end of a run is noted however full the database is.
+    // The run end is stored even if the database is full.
     if !content.is_empty() {
         write.room_for(content.len()).await?;
     }
-    // Rows that only the end had made are made anew.
+    // Rows that exist only because the run ended are rebuilt.
     let retaken = sqlx::query(
         "UPDATE run SET retakes = retakes + 1, retaken_row = points - early_points + 1 WHERE id = ? AND early_points > 0",
     )
@@ -177,15 +178,15 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     points::insert(write, id, addition.points).await
 }
 
-/// First byte, bytes and hash of a piece.
+/// Chunk: start offset, bytes and hash.
 type Piece = (i64, Vec<u8>, Option<Vec<u8>>);
 
-/// A number as SQLite takes it.
+/// Converts a count to SQLite's integer type.
 fn count(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Stores bytes at the end of a file, which they may open.
+/// Appends bytes to a file and creates the file if it is new.
 async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> Result<(), StoreError> {
     let (start, bytes) = (count(place.offset), count(content.len() as u64));
     let extended = sqlx::query(
@@ -212,7 +213,7 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
     .bind(SHORT_PIECE)
     .fetch_optional(&mut **write)
     .await?;
-    // A damaged piece stays as it is: joined, it would get a hash that says that it is whole.
+    // A damaged chunk is not merged. Merging would compute a new valid hash and hide the damage.
     let is_whole = |(_, content, hash): &Piece| hash.as_ref().is_none_or(|hash| hashes::of_one(content) == *hash);
     let (start, content) = match last.filter(is_whole) {
         Some((start, mut joined, _)) => {
@@ -236,11 +237,11 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
     Ok(())
 }
 
-/// Origin, end, deletion, points and early points of a row.
+/// Row: origin, end, deletion, points and early points.
 type StateRow = (String, Option<i64>, Option<i64>, i64, i64);
 
 impl Reader {
-    /// What writing into the log of a run starts from.
+    /// Returns the log state before an append.
     pub async fn log_state(&self, id: &str) -> Result<LogState, StoreError> {
         let row: Option<StateRow> =
             sqlx::query_as("SELECT origin, ended_at_ms, deleted_at_ms, points, early_points FROM run WHERE id = ?")
@@ -271,7 +272,8 @@ impl Reader {
         })
     }
 
-    /// Bytes of a log from a place on: those of one stored piece, and no more than so many. Empty at the end.
+    /// Returns log bytes from a position: at most `most` bytes from a single chunk. Empty at the
+    /// end.
     pub async fn log_bytes(&self, id: &str, place: LogPlace, most: usize) -> Result<Vec<u8>, StoreError> {
         let piece: Option<Vec<u8>> = sqlx::query_scalar(
             "SELECT substr(content, ?3 - start + 1, ?4) FROM run_chunk

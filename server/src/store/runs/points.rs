@@ -6,7 +6,7 @@ use super::RUN;
 use crate::store::{Reader, StoreError, Write, hashes};
 
 impl Reader {
-    /// Complete points of a run behind a row, in order, as JSON with their rows.
+    /// Returns complete points after a row, in order, as row number and JSON.
     pub async fn run_points_json(&self, id: &str, after: u64, limit: u32) -> Result<Vec<(u64, String)>, StoreError> {
         let rows: Vec<(i64, String)> =
             sqlx::query_as("SELECT row, point_json FROM run_point WHERE run_id = ? AND row > ? ORDER BY row LIMIT ?")
@@ -18,14 +18,14 @@ impl Reader {
         Ok(rows.into_iter().map(|(row, json)| (row.unsigned_abs(), json)).collect())
     }
 
-    /// Complete points of a run behind a row, in order.
+    /// Returns complete points after a row, in order.
     pub async fn run_points(&self, id: &str, after: u64, limit: u32) -> Result<Vec<RunPoint>, StoreError> {
         let rows = self.run_points_json(id, after, limit).await?;
         let parse = |(_, json): (u64, String)| serde_json::from_str(&json);
         rows.into_iter().map(parse).collect::<Result<_, _>>().map_err(|error| RUN.damaged(&error))
     }
 
-    /// Every timer that points of a run have, by name.
+    /// Returns the timer names in all points, sorted.
     pub async fn run_phases(&self, id: &str, limit: u32) -> Result<Vec<String>, StoreError> {
         let names = sqlx::query_scalar(
             "SELECT DISTINCT json_extract(value, '$.name') AS name
@@ -39,12 +39,12 @@ impl Reader {
     }
 }
 
-/// Stores points in the rows that they bear.
+/// Inserts points at their row numbers.
 pub(super) async fn insert(write: &mut Write, id: &str, points: &[RunPoint]) -> Result<(), StoreError> {
     if points.is_empty() {
         return Ok(());
     }
-    // One statement for all: each element is the text of a point, stored as it stands, and its hash.
+    // One statement inserts all points. Each element contains a point's JSON text and hash.
     let hashed = |text: String| {
         let hash = data_encoding::HEXLOWER.encode(&hashes::of_one(&text));
         [text, hash]
@@ -63,7 +63,7 @@ pub(super) async fn insert(write: &mut Write, id: &str, points: &[RunPoint]) -> 
     Ok(())
 }
 
-/// A point as it is stored and sent.
+/// Returns a point's JSON text, as stored and sent.
 pub(super) fn json(point: &RunPoint) -> String {
     serde_json::to_string(point).expect("points have only text keys")
 }

@@ -1,14 +1,14 @@
-//! How often servers began to plan the points of a sweep that have no row yet.
+//! Planning attempts per sweep point. A point with a row has no entry.
 
 use std::collections::BTreeMap;
 
 use crate::store::{Reader, StoreError, Write, Writer};
 
 impl Writer {
-    /// Notes that points are begun.
+    /// Counts an attempt for each point.
     pub async fn begin_points(&self, id: &str, engine: &str, points: &[u32]) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        // A sweep that was deleted meanwhile is planned no longer.
+        // The insert has no effect if the sweep was deleted in the meantime.
         sqlx::query(
             "INSERT INTO sweep_attempt (sweep_id, engine, point, attempts)
              SELECT sweep.id, ?2, begun.value, 1 FROM sweep, json_each(?3) AS begun
@@ -23,7 +23,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Counts points that are given up; returns how many those of the sweep are since it was started.
+    /// Adds to the failure count and returns the total since the start.
     pub async fn count_given_up(&self, id: &str, points: u32) -> Result<u32, StoreError> {
         let mut write = self.begin().await?;
         let count: Option<u32> = sqlx::query_scalar(
@@ -37,10 +37,11 @@ impl Writer {
         Ok(count.unwrap_or(0))
     }
 
-    /// Takes back what [`Writer::begin_points`] noted of points that were not planned after all.
+    /// Reverts [`Writer::begin_points`] for unplanned points.
     pub async fn release_points(&self, id: &str, engine: &str, points: &[u32]) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        // In this order: what the second one leaves at 1 was begun before.
+        // The order matters: entries that the update sets to 1 are earlier attempts and must not be
+        // deleted.
         sqlx::query(
             "DELETE FROM sweep_attempt WHERE sweep_id = ?1 AND engine = ?2 AND attempts = 1
                  AND point IN (SELECT value FROM json_each(?3))",
@@ -62,7 +63,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Gives up all work: planning jobs that are not over, and the planning of sweeps. Says how many of each.
+    /// Cancels all unfinished planning jobs and sweeps. Returns both counts.
     pub async fn cancel_work(&self) -> Result<(u64, u64), StoreError> {
         let mut write = self.begin().await?;
         let jobs = sqlx::query("DELETE FROM job WHERE failure IS NULL").execute(&mut *write).await?.rows_affected();
@@ -76,7 +77,7 @@ impl Writer {
 }
 
 impl Write {
-    /// A point has its row.
+    /// Deletes a point's attempts when its row is stored.
     pub(super) async fn strike_point(&mut self, id: &str, engine: &str, point: u32) -> Result<(), StoreError> {
         sqlx::query("DELETE FROM sweep_attempt WHERE sweep_id = ? AND engine = ? AND point = ?")
             .bind(id)
@@ -89,7 +90,7 @@ impl Write {
 }
 
 impl Reader {
-    /// Points of a sweep that were begun and have no row, and how often they were begun.
+    /// Returns points that were attempted and have no row, with the attempt count.
     pub async fn sweep_attempts(&self, id: &str, engine: &str) -> Result<BTreeMap<u32, u32>, StoreError> {
         let rows: Vec<(u32, u32)> =
             sqlx::query_as("SELECT point, attempts FROM sweep_attempt WHERE sweep_id = ? AND engine = ?")
@@ -101,7 +102,7 @@ impl Reader {
     }
 }
 
-/// Numbers for `json_each`.
+/// Returns point numbers as JSON for `json_each`.
 fn listed(points: &[u32]) -> String {
     serde_json::json!(points).to_string()
 }
@@ -137,7 +138,7 @@ mod tests {
         writer.release_points(&id, "e", &[1, 2]).await.unwrap();
         assert_eq!(attempts().await, [(0, 1), (1, 1)]);
         assert!(reader.sweep_attempts(&id, "another engine").await.unwrap().is_empty());
-        // An unknown sweep has none.
+        // An unknown sweep has no attempts.
         writer.begin_points("nothing", "e", &[0]).await.unwrap();
         assert!(reader.sweep_attempts("nothing", "e").await.unwrap().is_empty());
         writer.want_sweep(&id, Some(Timestamp::UNIX_EPOCH)).await.unwrap();

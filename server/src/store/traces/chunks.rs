@@ -1,25 +1,25 @@
-//! Columns of traces.
+//! Packed columns of traces.
 
 use super::{TRACE, signed};
 use crate::store::{Reader, StoreError, Write, hashes};
 use crate::traces::import::Prepared;
 
-/// Which parts of a trace are read.
+/// Selects chunks of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkQuery {
-    /// Least tier of slices that stand for themselves: an even number. All above it are read too.
+    /// Minimum tier of unmerged slices, an even number. All higher even tiers are included.
     pub(crate) from_tier: u32,
-    /// Tier of merged spans, beside them.
+    /// Additional tier of merged spans.
     pub(crate) merged_tier: Option<u32>,
-    /// Left edge.
+    /// Start of the window in ns.
     pub(crate) from_ns: u64,
-    /// Right edge.
+    /// End of the window in ns.
     pub(crate) to_ns: u64,
     /// First and last lane.
     pub(crate) lanes: (u32, u32),
 }
 
-/// Stores the columns of a trace whose row is there.
+/// Stores the columns of a trace. The row must exist.
 pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> Result<(), StoreError> {
     let mut parts = std::collections::BTreeMap::<u32, i64>::new();
     for chunk in &prepared.chunks {
@@ -58,19 +58,19 @@ pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> R
 }
 
 impl Reader {
-    /// Packed processes, lanes, steps and totals.
+    /// Returns packed processes, lanes, steps and totals.
     pub(crate) async fn trace_overview(&self, id: &str) -> Result<Vec<u8>, StoreError> {
         self.trace_column(sqlx::query_scalar("SELECT overview FROM trace WHERE id = ?"), id)
             .await?
             .ok_or_else(|| TRACE.missed(id))
     }
 
-    /// Packed annotated actions, where the trace has any.
+    /// Returns packed annotated actions, if the trace contains any.
     pub(crate) async fn trace_actions(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.trace_column(sqlx::query_scalar("SELECT action_columns FROM trace WHERE id = ?"), id).await
     }
 
-    /// Packed counters, where the trace has any.
+    /// Returns packed counters, if the trace contains any.
     pub(crate) async fn trace_counters(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.trace_column(sqlx::query_scalar("SELECT counter_columns FROM trace WHERE id = ?"), id).await
     }
@@ -84,7 +84,7 @@ impl Reader {
         column.ok_or_else(|| TRACE.missed(id))
     }
 
-    /// Packed spans of the parts that reach into a window.
+    /// Returns packed spans from all chunks that overlap the window.
     pub(crate) async fn trace_chunks(&self, id: &str, query: &ChunkQuery) -> Result<Vec<Vec<u8>>, StoreError> {
         let columns = sqlx::query_scalar(
             "SELECT columns FROM trace_chunk
@@ -104,7 +104,8 @@ impl Reader {
         Ok(columns)
     }
 
-    /// Packed spans and details of the slices, not merged ones, that reach into a window.
+    /// Returns packed spans and details from all chunks with unmerged slices that overlap the
+    /// window.
     pub(crate) async fn trace_chunks_with_details(
         &self,
         id: &str,
@@ -125,8 +126,8 @@ impl Reader {
         Ok(columns)
     }
 
-    /// Places of the parts of slices, not merged ones, that end behind a time: tier, part and first start, in the order of
-    /// their starts.
+    /// Returns tier, part and first start for all chunks with unmerged slices that end after the
+    /// given time, sorted by start.
     pub(crate) async fn trace_parts(&self, id: &str, from_ns: u64) -> Result<Vec<(u32, i64, i64)>, StoreError> {
         let places = sqlx::query_as(
             "SELECT tier, part, start_ns FROM trace_chunk WHERE trace_id = ? AND tier % 2 = 0 AND end_ns >= ?
@@ -139,7 +140,7 @@ impl Reader {
         Ok(places)
     }
 
-    /// Packed spans of one part.
+    /// Returns the packed spans in a chunk.
     pub(crate) async fn trace_part(&self, id: &str, tier: u32, part: i64) -> Result<Vec<u8>, StoreError> {
         let columns =
             sqlx::query_scalar("SELECT columns FROM trace_chunk WHERE trace_id = ? AND tier = ? AND part = ?")
@@ -151,7 +152,7 @@ impl Reader {
         columns.ok_or_else(|| TRACE.missed(id))
     }
 
-    /// Packed names of a block.
+    /// Returns the packed names in a block.
     pub(crate) async fn trace_names(&self, id: &str, block: u32) -> Result<Vec<u8>, StoreError> {
         let names = sqlx::query_scalar("SELECT names FROM trace_names WHERE trace_id = ? AND block = ?")
             .bind(id)
@@ -161,7 +162,7 @@ impl Reader {
         names.ok_or_else(|| TRACE.missed(id))
     }
 
-    /// Every block of names, in order.
+    /// Returns all name blocks in order.
     pub(crate) async fn all_trace_names(&self, id: &str) -> Result<Vec<Vec<u8>>, StoreError> {
         let names = sqlx::query_scalar("SELECT names FROM trace_names WHERE trace_id = ? ORDER BY block")
             .bind(id)

@@ -1,4 +1,4 @@
-//! Whether contents match their addresses and counts, and can be read.
+//! Checks that contents can be parsed and match the addresses and counts.
 
 use api::profile::ProfileSource;
 use api::run::RunPoint;
@@ -17,7 +17,7 @@ use crate::traces::packed;
 
 const ANOTHER_ADDRESS: &str = "its content belongs to another address";
 
-/// Looks at everything that is stored; what stops one kind does not stop the next.
+/// Checks all stored contents. An error in one kind does not stop the other kinds.
 pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) {
     macro_rules! look {
         ($($kind:literal: $check:expr),+ $(,)?) => {$(
@@ -144,11 +144,11 @@ async fn timelines(connection: &mut SqliteConnection, verdict: &mut Verdict) -> 
     Ok(count)
 }
 
-/// Identifier, source, base, content, and whether its bytes are counted rightly.
+/// Identifier, source, base, content, and whether the byte count is correct.
 type ProfileRow = (String, String, Option<String>, String, bool);
 
 async fn profiles(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
-    // Few and small, so that their files are asked for one by one.
+    // Profiles are few and small, so files are loaded one by one.
     let rows: Vec<ProfileRow> = sqlx::query_as(
         "SELECT id, source_json, base_json, content_json, bytes = length(CAST(content_json AS BLOB)) + coalesce((
              SELECT sum(length(content)) FROM profile_file WHERE profile_id = profile.id), 0)
@@ -184,7 +184,8 @@ fn read<T: DeserializeOwned>(json: &str, place: &str, verdict: &mut Verdict) -> 
     serde_json::from_str(json).map_err(|error| verdict.fault(place, error.to_string())).ok()
 }
 
-/// Looks whether the bytes of logs are there without gaps, and their points. What has no name is being forgotten in parts.
+/// Checks that logs have no gaps and that all points exist. Runs with an empty name are skipped,
+/// because they are being purged.
 async fn runs(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
     let wrong = [
         (
@@ -237,7 +238,8 @@ async fn points(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Res
     Ok(count)
 }
 
-/// Looks at the heads of traces. Their addresses are those of files that were not kept, so that only their parts can be read.
+/// Checks the summary rows of traces. The address is a hash of the uploaded file, which is not
+/// stored, so only parsing is checked.
 async fn traces(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
     let mut rows = sqlx::query_as::<_, (String, Vec<u8>, i64, i64)>(
         "SELECT id, overview, slices, coalesce((

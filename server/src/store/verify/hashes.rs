@@ -1,4 +1,4 @@
-//! Whether contents are those that were hashed when they were stored.
+//! Checks contents against the stored hashes.
 
 use futures::TryStreamExt;
 use sqlx::sqlite::SqliteConnection;
@@ -7,7 +7,7 @@ use super::Verdict;
 use crate::store::StoreError;
 use crate::store::hashes::{HASHED, Hashed};
 
-/// Hashes everything that has a hash, and counts what has none.
+/// Verifies all rows with a hash and counts all other rows.
 pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) {
     let mut checked = 0;
     for hashed in &HASHED {

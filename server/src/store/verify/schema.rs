@@ -1,6 +1,7 @@
-//! Whether the tables are those that the migrations make.
+//! Checks that the schema matches the migrations.
 //!
-//! SQLite lets a program rewrite the text of a table (`writable_schema`), for example without a constraint, and calls the result sound.
+//! SQLite lets a program rewrite a table's SQL text (`writable_schema`), for example to remove a
+//! constraint, and the integrity check still succeeds.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use sqlx::sqlite::SqliteConnection;
 use super::Verdict;
 use crate::store::{MIGRATIONS, StoreError};
 
-/// Texts of tables, indices, triggers and views, by kind and name.
+/// SQL texts for tables, indices, triggers and views, by kind and name.
 type Schema = BTreeMap<(String, String), (String, Option<String>)>;
 
-/// Compares the schema with that of a database that the migrations make anew.
+/// Compares the schema with a new database created by the migrations.
 pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<(), StoreError> {
     let mut expected = expected().await?;
     for ((kind, name), found) in schema(connection).await? {
@@ -40,7 +41,7 @@ async fn expected() -> Result<Schema, StoreError> {
     Ok(made)
 }
 
-/// Without the tables that SQLite and sqlx keep for themselves.
+/// Excludes the internal tables of SQLite and sqlx.
 async fn schema(connection: &mut SqliteConnection) -> Result<Schema, StoreError> {
     let rows: Vec<(String, String, String, Option<String>)> = sqlx::query_as(
         "SELECT type, name, tbl_name, sql FROM sqlite_schema
@@ -74,7 +75,7 @@ mod tests {
             let path = folder.path().join("a.db");
             let store = Store::open(&path).await.unwrap();
             let mut write = store.writer().begin().await.unwrap();
-            // A setting of the connection, which holds within a transaction too.
+            // This connection setting also applies inside a transaction.
             sqlx::raw_sql(change).execute(&mut *write).await.unwrap();
             write.commit().await.unwrap();
             store.close().await;

@@ -6,7 +6,7 @@ use api::run::{RunPoint, RunSummary};
 use csv::{QuoteStyle, WriterBuilder};
 use jiff::Timestamp;
 
-/// Columns of every file, in front of those of the timers.
+/// Fixed columns, placed before the timer columns.
 const COLUMNS: [&str; 18] = [
     "row",
     "segment",
@@ -28,35 +28,35 @@ const COLUMNS: [&str; 18] = [
     "phases_beyond_columns",
 ];
 
-/// What writes points into a file, a page at a time.
+/// Writes points into a file, page by page.
 pub(super) enum Table {
-    /// Comma-separated values, a column for every timer.
+    /// CSV, with a column per timer.
     Csv {
-        /// Names of the timers.
+        /// Timer names.
         phases: Vec<String>,
-        /// Whether the names of the columns are written.
+        /// True after the header row is written.
         headed: bool,
     },
-    /// A document with the run and its points.
+    /// A JSON document with the run and all points.
     Json {
-        /// What stands before the next point.
+        /// Text to write before the next point.
         before: String,
     },
 }
 
 impl Table {
-    /// CSV with a column for each of these timers.
+    /// Creates a CSV writer with a column per timer.
     pub(super) fn csv(phases: Vec<String>) -> Self {
         Self::Csv { phases, headed: false }
     }
 
-    /// JSON of a run.
+    /// Creates a JSON writer for a run.
     pub(super) fn json(run: &RunSummary) -> Self {
         let run = serde_json::to_string(run).expect("a run has only text keys");
         Self::Json { before: format!("{{\"run\":{run},\"points\":[\n") }
     }
 
-    /// The text of a page.
+    /// Formats a page of points.
     pub(super) fn rows(&mut self, points: &[RunPoint]) -> io::Result<Vec<u8>> {
         match self {
             Self::Csv { phases, headed } => {
@@ -80,11 +80,11 @@ impl Table {
         }
     }
 
-    /// The text behind the last page.
+    /// Formats the text after the last page.
     pub(super) fn end(&mut self) -> Vec<u8> {
         match self {
             Self::Csv { headed: true, .. } => Vec::new(),
-            // A file without points has its columns nevertheless.
+            // A file without points still has a header row.
             Self::Csv { phases, .. } => {
                 let mut rows = csv::Writer::from_writer(Vec::new());
                 head(&mut rows, phases).and_then(|()| rows.into_inner().map_err(io::Error::other)).unwrap_or_default()
@@ -133,7 +133,7 @@ fn cells(point: &RunPoint, phases: &[String]) -> Vec<String> {
     cells
 }
 
-/// A cell of text that no spreadsheet takes for a formula.
+/// Escapes a cell so spreadsheets do not interpret it as a formula.
 fn safe(text: String) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     if formula { format!("'{text}") } else { text }
