@@ -15,7 +15,7 @@ use api::trace::{TraceDetail, UploadedTrace};
 use axum::body::{Body, Bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use harness::House;
+use harness::TestServer;
 
 /// Target: 5 s and 500 MB on two cores.
 const EVENTS: u64 = 1_000_000;
@@ -36,10 +36,10 @@ fn main() -> std::io::Result<()> {
 }
 
 async fn import(name: &str, path: &Path) {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let file_mb = path.metadata().map_or(0.0, |metadata| metadata.len() as f64 / 1e6);
     let began = Instant::now();
-    let reply = house.post(api::path::TRACES, streamed(path)).await;
+    let reply = server.post(api::path::TRACES, streamed(path)).await;
     let seconds = began.elapsed().as_secs_f64();
     assert_eq!(reply.status, 201, "{reply:?}");
     let UploadedTrace { trace, report } = reply.json();
@@ -52,12 +52,12 @@ async fn import(name: &str, path: &Path) {
     );
     println!("measured {name}, time: {:.0} ms", seconds * 1e3);
     println!("measured {name}, memory: {peak:.0} MB");
-    let detail: TraceDetail = house.get(&api::path::trace(&trace.id)).await.json();
+    let detail: TraceDetail = server.get(&api::path::trace(&trace.id)).await.json();
     println!("  levels beyond the slices: {:?} ns", detail.level_widths_ns);
     for share in [1.0, 0.1, 0.01, 0.001] {
         let (from, to) = (trace.span_ns / 2, trace.span_ns / 2 + (trace.span_ns as f64 * share / 2.0) as u64);
         let began = Instant::now();
-        let reply = house.get(&api::path::trace_view(&trace.id, from, to, 1200, "")).await;
+        let reply = server.get(&api::path::trace_view(&trace.id, from, to, 1200, "")).await;
         let milliseconds = began.elapsed().as_secs_f64() * 1e3;
         let view = api::trace::decode(&reply.body).expect("a view");
         println!(

@@ -188,10 +188,10 @@ fn eight_sizes_of_one_collective_determine_its_factor() {
     let mut truth = before.clone();
     let curve = truth.intra_node.curve.get_or_insert(crate::cluster::LinkCurve::GENERIC);
     curve.half_collectives = 0.9;
-    let sample = |exponent: i32| {
+    let sample = |exponent: u32| {
         let collective = Collective {
             operation: Operation::AllGather,
-            bytes: f64::powi(2.0, exponent),
+            bytes: f64::from(1_u32 << exponent),
             ranks: 8,
             ranks_per_node: 8,
         };

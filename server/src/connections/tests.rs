@@ -20,7 +20,7 @@ const HEALTH: &str = "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// Test server with a short page, a large file, an event stream controlled by the test, and an
 /// upload endpoint.
-struct House {
+struct TestServer {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
@@ -31,11 +31,11 @@ fn limits() -> ConnectionLimits {
     ConnectionLimits { places: 8, head_time: SHORT, write_time: PATIENCE, ..ConnectionLimits::default() }
 }
 
-async fn house() -> House {
-    house_within(limits()).await
+async fn server() -> TestServer {
+    server_within(limits()).await
 }
 
-async fn house_within(limits: ConnectionLimits) -> House {
+async fn server_within(limits: ConnectionLimits) -> TestServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (says, said) = mpsc::unbounded_channel();
@@ -58,11 +58,11 @@ async fn house_within(limits: ConnectionLimits) -> House {
     let (stop, stopped) = oneshot::channel();
     let stopped = async { drop(stopped.await) };
     let served = tokio::spawn(Connections::new(listener, limits).serve(router, stopped));
-    House { address, stop, served, says }
+    TestServer { address, stop, served, says }
 }
 
-async fn sends(house: &House, text: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(house.address).await.unwrap();
+async fn sends(server: &TestServer, text: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
     stream
 }
@@ -86,8 +86,8 @@ async fn is_ended(mut stream: TcpStream) {
 }
 
 /// Sends a request on a new connection and returns everything received until the server closes it.
-async fn answer(house: &House, text: &str) -> String {
-    let mut stream = sends(house, text).await;
+async fn answer(server: &TestServer, text: &str) -> String {
+    let mut stream = sends(server, text).await;
     let mut answer = Vec::new();
     // A connection that the server closes immediately may end with an error.
     drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection is still open"));
@@ -96,42 +96,42 @@ async fn answer(house: &House, text: &str) -> String {
 
 #[tokio::test]
 async fn a_full_server_answers_its_health_and_nothing_else() {
-    let house = house_within(ConnectionLimits { places: 1, head_time: PATIENCE, ..limits() }).await;
-    let mut only = sends(&house, PAGE).await;
+    let server = server_within(ConnectionLimits { places: 1, head_time: PATIENCE, ..limits() }).await;
+    let mut only = sends(&server, PAGE).await;
     hears(&mut only, "here").await;
-    let refused = answer(&house, PAGE).await;
+    let refused = answer(&server, PAGE).await;
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("/problems/connections-full"), "{refused}");
     assert!(refused.contains("retry-after: 5") && refused.contains("connection: close"), "{refused}");
-    let well = answer(&house, HEALTH).await;
+    let well = answer(&server, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.contains("connection: close"), "{well}");
     drop(only);
     // The server detects the closed connection after a short delay.
     let mut again = String::new();
     while !again.ends_with("here") {
-        again = answer(&house, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        again = answer(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
     }
 }
 
 #[tokio::test]
 async fn one_address_leaves_connections_to_others() {
     let limits = ConnectionLimits { per_address: 2, unlimited: Networks::default(), head_time: PATIENCE, ..limits() };
-    let house = house_within(limits).await;
-    let mut open = [sends(&house, PAGE).await, sends(&house, PAGE).await];
+    let server = server_within(limits).await;
+    let mut open = [sends(&server, PAGE).await, sends(&server, PAGE).await];
     for stream in &mut open {
         hears(stream, "here").await;
     }
-    assert_eq!(answer(&house, HEALTH).await, "", "it is closed");
+    assert_eq!(answer(&server, HEALTH).await, "", "it is closed");
     let other = tokio::net::TcpSocket::new_v4().unwrap();
     other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
-    let mut other = other.connect(house.address).await.unwrap();
+    let mut other = other.connect(server.address).await.unwrap();
     other.write_all(PAGE.as_bytes()).await.unwrap();
     hears(&mut other, "here").await;
 }
 
 #[tokio::test]
 async fn loopback_and_proxies_have_no_limit_of_their_own() {
-    let house = house_within(ConnectionLimits { per_address: 1, head_time: PATIENCE, ..limits() }).await;
-    let mut open = [sends(&house, PAGE).await, sends(&house, PAGE).await];
+    let server = server_within(ConnectionLimits { per_address: 1, head_time: PATIENCE, ..limits() }).await;
+    let mut open = [sends(&server, PAGE).await, sends(&server, PAGE).await];
     for stream in &mut open {
         hears(stream, "here").await;
     }
@@ -142,19 +142,19 @@ async fn loopback_and_proxies_have_no_limit_of_their_own() {
 /// checks.
 #[tokio::test]
 async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
-    let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
+    let server = server_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
     let mut readers = Vec::new();
     // Three times the number of slots.
     for _ in 0..24 {
-        readers.push(sends(&house, &FILE.repeat(20)).await);
+        readers.push(sends(&server, &FILE.repeat(20)).await);
     }
-    let well = answer(&house, HEALTH).await;
+    let well = answer(&server, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
     // The clients have not read any data, yet their slots become free again. A full server returns
     // 503.
     let mut page = String::new();
     while !page.ends_with("here") {
-        page = answer(&house, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        page = answer(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
         sleep(SHORT / 10).await;
     }
     for reader in readers {
@@ -165,25 +165,25 @@ async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
 /// Regression test for the same finding, with incomplete request heads.
 #[tokio::test]
 async fn health_is_answered_beside_heads_that_do_not_end() {
-    let house = house_within(ConnectionLimits { head_time: PATIENCE, ..limits() }).await;
+    let server = server_within(ConnectionLimits { head_time: PATIENCE, ..limits() }).await;
     let mut heads = Vec::new();
     // More than the normal and the reserve connections.
     for _ in 0..60 {
-        heads.push(sends(&house, "GET / HTTP/1.1\r\nHost: local").await);
+        heads.push(sends(&server, "GET / HTTP/1.1\r\nHost: local").await);
     }
-    let well = answer(&house, HEALTH).await;
+    let well = answer(&server, HEALTH).await;
     assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
     assert_eq!(heads.len(), 60);
 }
 
 #[tokio::test]
 async fn events_that_nobody_reads_are_ended() {
-    let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
-    let _reader = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let server = server_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
+    let _reader = sends(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let long: &'static str = Box::leak("x".repeat(64 << 10).into_boxed_str());
     // The channel closes when the response is dropped.
     let telling = async {
-        while house.says.send(long).is_ok() {
+        while server.says.send(long).is_ok() {
             sleep(Duration::from_millis(1)).await;
         }
     };
@@ -192,8 +192,8 @@ async fn events_that_nobody_reads_are_ended() {
 
 #[tokio::test]
 async fn a_reader_that_is_slow_is_not_ended() {
-    let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: 10 * SHORT, ..limits() }).await;
-    let mut reader = sends(&house, FILE).await;
+    let server = server_within(ConnectionLimits { head_time: PATIENCE, write_time: 10 * SHORT, ..limits() }).await;
+    let mut reader = sends(&server, FILE).await;
     let mut read = 0;
     let mut piece = vec![0; 8 << 20];
     // Read 64 MiB and the head, a few MiB at a time. Each pause is shorter than the write timeout,
@@ -208,18 +208,18 @@ async fn a_reader_that_is_slow_is_not_ended() {
 
 #[tokio::test]
 async fn a_connection_that_asks_for_nothing_is_ended() {
-    let house = house().await;
-    let silent = sends(&house, "").await;
-    let half = sends(&house, "GET / HTTP/1.1\r\nHost: local").await;
-    let mut idle = sends(&house, PAGE).await;
+    let server = server().await;
+    let silent = sends(&server, "").await;
+    let half = sends(&server, "GET / HTTP/1.1\r\nHost: local").await;
+    let mut idle = sends(&server, PAGE).await;
     hears(&mut idle, "here").await;
     tokio::join!(is_ended(silent), is_ended(half), is_ended(idle));
 }
 
 #[tokio::test]
 async fn a_head_that_drips_is_ended() {
-    let house = house().await;
-    let mut drips = sends(&house, "GET / HTTP/1.1\r\nHost: ").await;
+    let server = server().await;
+    let mut drips = sends(&server, "GET / HTTP/1.1\r\nHost: ").await;
     // Single bytes do not extend the timeout for the head.
     let dripping = async {
         while drips.write_all(b"x").await.is_ok() {
@@ -231,41 +231,41 @@ async fn a_head_that_drips_is_ended() {
 
 #[tokio::test]
 async fn a_stream_and_a_slow_upload_are_not_ended() {
-    let house = house().await;
-    let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let mut upload = sends(&house, "POST /log HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n").await;
+    let server = server().await;
+    let mut events = sends(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut upload = sends(&server, "POST /log HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n").await;
     for piece in ["a", "b", "c", "d"] {
         sleep(SHORT).await;
         upload.write_all(piece.as_bytes()).await.unwrap();
     }
     hears(&mut upload, "\r\n\r\n4").await;
-    house.says.send("still there").unwrap();
+    server.says.send("still there").unwrap();
     hears(&mut events, "still there").await;
 }
 
 #[tokio::test]
 async fn a_server_that_stops_waits_for_requests_under_way_and_for_nothing_else() {
-    let house = house().await;
-    let silent = sends(&house, "").await;
-    let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    house.says.send("begun").unwrap();
+    let server = server().await;
+    let silent = sends(&server, "").await;
+    let mut events = sends(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    server.says.send("begun").unwrap();
     hears(&mut events, "begun").await;
-    house.stop.send(()).unwrap();
+    server.stop.send(()).unwrap();
     sleep(SHORT / 3).await;
-    assert!(!house.served.is_finished());
-    house.says.send("the end").unwrap();
+    assert!(!server.served.is_finished());
+    server.says.send("the end").unwrap();
     hears(&mut events, "the end").await;
-    drop(house.says);
-    timeout(PATIENCE, house.served).await.unwrap().unwrap();
+    drop(server.says);
+    timeout(PATIENCE, server.served).await.unwrap().unwrap();
     tokio::join!(is_ended(silent), is_ended(events));
 }
 
 #[tokio::test]
 async fn a_server_that_is_dropped_cuts_its_connections() {
-    let house = house().await;
-    let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    house.says.send("begun").unwrap();
+    let server = server().await;
+    let mut events = sends(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    server.says.send("begun").unwrap();
     hears(&mut events, "begun").await;
-    house.served.abort();
+    server.served.abort();
     is_ended(events).await;
 }

@@ -7,13 +7,13 @@ mod sessions;
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 
 const TOKEN: &str = "0123456789abcdef";
 
-async fn with_header(house: &House, method: &str, path: &str, name: &str, value: &str) -> u16 {
+async fn with_header(server: &TestServer, method: &str, path: &str, name: &str, value: &str) -> u16 {
     let request = Request::builder().method(method).uri(path).header(name, value).body(Body::empty()).unwrap();
-    let reply = house.send(request).await;
+    let reply = server.send(request).await;
     if reply.status >= 400 {
         reply.problem();
     }
@@ -22,7 +22,7 @@ async fn with_header(house: &House, method: &str, path: &str, name: &str, value:
 
 #[tokio::test]
 async fn other_names_are_not_ours() {
-    let house = House::with(Settings { hosts: vec!["plan.example.org".to_owned()], ..Settings::default() }).await;
+    let server = TestServer::with(Settings { hosts: vec!["plan.example.org".to_owned()], ..Settings::default() }).await;
     for (host, status) in [
         ("localhost:8080", 200),
         ("127.0.0.1", 200),
@@ -31,13 +31,13 @@ async fn other_names_are_not_ours() {
         ("evil.com", 421),
         ("localhost.evil.com:8080", 421),
     ] {
-        assert_eq!(with_header(&house, "GET", api::path::HEALTH, "host", host).await, status, "{host}");
+        assert_eq!(with_header(&server, "GET", api::path::HEALTH, "host", host).await, status, "{host}");
     }
 }
 
 #[tokio::test]
 async fn changes_come_from_our_own_pages_only() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let path = api::path::dataset("nothing");
     for (name, value, status) in [
         // 404 means that the request was let in.
@@ -50,51 +50,51 @@ async fn changes_come_from_our_own_pages_only() {
         ("sec-fetch-site", "cross-site", 403),
         ("sec-fetch-site", "same-site", 403),
     ] {
-        assert_eq!(with_header(&house, "DELETE", &path, name, value).await, status, "{name}: {value}");
+        assert_eq!(with_header(&server, "DELETE", &path, name, value).await, status, "{name}: {value}");
     }
 }
 
 /// An image on a foreign page makes the server compute as well as a form does.
 #[tokio::test]
 async fn pages_of_other_sites_read_nothing_below_the_api() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     for path in [api::path::HEALTH, "/api/v1/scenarios/abcdefghij/studies/search?rollouts=100000", "/metrics"] {
         for site in ["cross-site", "same-site"] {
             let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", "no-cors");
-            let reply = house.send(request.body(Body::empty()).unwrap()).await;
+            let reply = server.send(request.body(Body::empty()).unwrap()).await;
             assert_eq!(reply.problem().kind, "/problems/foreign-origin", "{site} {path}");
             // Nor does a link lead there.
             let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", "navigate");
             let request = request.header("sec-fetch-dest", "document");
-            assert_eq!(house.send(request.body(Body::empty()).unwrap()).await.status, 403, "{site} {path}");
+            assert_eq!(server.send(request.body(Body::empty()).unwrap()).await.status, 403, "{site} {path}");
         }
     }
-    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "origin", "http://evil.com").await, 403);
-    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "sec-fetch-site", "same-origin").await, 200);
+    assert_eq!(with_header(&server, "GET", api::path::HEALTH, "origin", "http://evil.com").await, 403);
+    assert_eq!(with_header(&server, "GET", api::path::HEALTH, "sec-fetch-site", "same-origin").await, 200);
     let link = Request::get("/runs").header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
     let link = link.header("sec-fetch-dest", "document").body(Body::empty()).unwrap();
-    assert_ne!(house.send(link).await.status, 403, "a link to a page");
+    assert_ne!(server.send(link).await.status, 403, "a link to a page");
 }
 
 #[tokio::test]
 async fn a_request_names_one_host_and_that_is_ours() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let two = Request::get(api::path::HEALTH).header("host", "localhost:8080").header("host", "localhost:8080");
-    assert_eq!(house.send(two.body(Body::empty()).unwrap()).await.problem().kind, "/problems/malformed-request");
+    assert_eq!(server.send(two.body(Body::empty()).unwrap()).await.problem().kind, "/problems/malformed-request");
     for (address, status) in [("http://evil.com", 421), ("http://localhost:8080", 200)] {
         let request = Request::get(format!("{address}{}", api::path::HEALTH)).header("host", "localhost:8080");
-        assert_eq!(house.send(request.body(Body::empty()).unwrap()).await.status, status, "{address}");
+        assert_eq!(server.send(request.body(Body::empty()).unwrap()).await.status, status, "{address}");
     }
 }
 
 #[tokio::test]
 async fn bytes_beyond_the_end_of_a_file_are_refused_as_such() {
-    let house = House::open().await;
-    std::fs::create_dir_all(house.path("web/assets")).unwrap();
-    std::fs::write(house.path("web/assets/a.js"), "0123456789").unwrap();
+    let server = TestServer::open().await;
+    std::fs::create_dir_all(server.path("web/assets")).unwrap();
+    std::fs::write(server.path("web/assets/a.js"), "0123456789").unwrap();
     for (range, status) in [("bytes=2-3", 206), ("bytes=10-", 416), ("bytes=99-100", 416)] {
         let request = Request::get("/assets/a.js").header("range", range).body(Body::empty()).unwrap();
-        let reply = house.send(request).await;
+        let reply = server.send(request).await;
         assert_eq!(reply.status, status, "{range}");
         if status == 416 {
             assert_eq!(reply.problem().kind, "/problems/range-not-satisfiable", "{range}");
@@ -105,9 +105,9 @@ async fn bytes_beyond_the_end_of_a_file_are_refused_as_such() {
 
 #[tokio::test]
 async fn a_token_is_asked_of_every_request() {
-    let house = House::with(Settings { token: Some(TOKEN), ..Settings::default() }).await;
+    let server = TestServer::with(Settings { token: Some(TOKEN), ..Settings::default() }).await;
     for path in [api::path::HEALTH, api::path::DATASETS, "/api/v1/openapi.json", "/api/nothing"] {
-        let reply = house.get(path).await;
+        let reply = server.get(path).await;
         assert_eq!(reply.problem().status, 401, "{path}");
         assert_eq!(reply.header("www-authenticate"), "Bearer realm=\"planscope\"");
     }
@@ -121,22 +121,22 @@ async fn a_token_is_asked_of_every_request() {
         ("cookie", "planscope_session=".to_owned(), 401),
         ("cookie", format!("planscope_session={TOKEN}"), 401),
     ] {
-        assert_eq!(with_header(&house, "GET", api::path::HEALTH, name, &value).await, status, "{name}: {value}");
+        assert_eq!(with_header(&server, "GET", api::path::HEALTH, name, &value).await, status, "{name}: {value}");
     }
 }
 
 #[tokio::test]
 async fn browsers_are_told_what_they_may_do() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     for path in ["/", api::path::HEALTH, "/nothing"] {
-        let reply = house.get(path).await;
+        let reply = server.get(path).await;
         let policy = reply.header("content-security-policy");
         assert!(policy.contains("script-src 'self' 'wasm-unsafe-eval';"), "{path}: {policy}");
         assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
         assert_eq!(reply.header("x-content-type-options"), "nosniff");
         assert_eq!(reply.header("referrer-policy"), "no-referrer");
     }
-    assert_eq!(house.get(api::path::HEALTH).await.header("cache-control"), "no-store");
+    assert_eq!(server.get(api::path::HEALTH).await.header("cache-control"), "no-store");
 }
 
 /// A picture may hold scripts: it is refused where a file of numbers is wanted, and where bytes are kept as they came, they come
@@ -144,27 +144,27 @@ async fn browsers_are_told_what_they_may_do() {
 #[tokio::test]
 async fn what_was_uploaded_never_comes_back_as_a_page() {
     const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
-    let house = House::open().await;
+    let server = TestServer::open().await;
     for path in [api::path::DATASETS, api::path::TRACES, api::path::RUN_IMPORT, api::path::PROFILES] {
-        let reply = house.post(&format!("{path}?name=a.svg"), PICTURE).await;
+        let reply = server.post(&format!("{path}?name=a.svg"), PICTURE).await;
         assert!(matches!(reply.problem().status, 415 | 422), "{path}: {reply:?}");
     }
     let opened: serde_json::Value =
-        house.post(api::path::RUNS, r#"{"name": "<img src=x onerror=alert(1)>"}"#).await.json();
+        server.post(api::path::RUNS, r#"{"name": "<img src=x onerror=alert(1)>"}"#).await.json();
     let run = opened["run"].as_str().unwrap();
     let token = opened["ingest_token"].as_str().unwrap();
     let path = api::path::run_log(run);
     let send = Request::patch(format!("{path}?offset=0")).header("authorization", format!("Bearer {token}"));
-    assert_eq!(house.send(send.body(Body::from(PICTURE)).unwrap()).await.status, 204);
-    let reply = house.get(&path).await;
+    assert_eq!(server.send(send.body(Body::from(PICTURE)).unwrap()).await.status, 204);
+    let reply = server.get(&path).await;
     assert_eq!(reply.text(), PICTURE);
     assert_eq!(reply.header("content-type"), "application/octet-stream");
     assert!(reply.header("content-disposition").starts_with("attachment; filename="), "{reply:?}");
     assert_eq!(reply.header("x-content-type-options"), "nosniff");
     // Whatever anybody named stands in documents only, which no browser takes for pages.
-    let reply = house.get(&api::path::run(run)).await;
+    let reply = server.get(&api::path::run(run)).await;
     assert_eq!(reply.header("content-type"), "application/json");
     // Nor does a page hold anything of the address that asked for it.
-    let reply = house.get("/runs/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
+    let reply = server.get("/runs/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
     assert!(!reply.text().contains("alert(1)"), "{}", reply.text());
 }

@@ -3,48 +3,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::{House, engines, house};
+use harness::{TestServer, engines, test_server};
 use serde_json::{Value, json};
 
 /// Saves scenarios with these titles, one per second.
-async fn kept(house: &House, titles: &[&str]) -> Vec<String> {
+async fn kept(server: &TestServer, titles: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for (seed, title) in titles.iter().enumerate() {
-        let mut scenario = house::scenario();
+        let mut scenario = test_server::scenario();
         scenario["seed"] = json!(7000 + 100 * titles.len() + seed);
         scenario["title"] = json!(title);
-        let id = house.store(&scenario).await;
-        house.post(&api::path::keep(&id), "").await;
-        house.clock.advance(Duration::from_secs(1));
+        let id = server.store(&scenario).await;
+        server.post(&api::path::keep(&id), "").await;
+        server.clock.advance(Duration::from_secs(1));
         ids.push(id);
     }
     ids
 }
 
-async fn patch(house: &House, path: &str, words: Value) -> harness::Reply {
+async fn patch(server: &TestServer, path: &str, words: Value) -> harness::Reply {
     let request = axum::http::Request::patch(path)
         .header("content-type", "application/json")
         .body(axum::body::Body::from(words.to_string()))
         .unwrap();
-    house.send(request).await
+    server.send(request).await
 }
 
 /// Names of a list, in its order.
-async fn names(house: &House, list: &str, key: &str, name: &str) -> Vec<String> {
-    let list: Value = house.get(list).await.json();
+async fn names(server: &TestServer, list: &str, key: &str, name: &str) -> Vec<String> {
+    let list: Value = server.get(list).await.json();
     list[key].as_array().unwrap().iter().map(|thing| thing[name].as_str().unwrap().to_owned()).collect()
 }
 
-async fn titles(house: &House, query: &str) -> Vec<String> {
-    names(house, &format!("{}{query}", api::path::SCENARIOS), "scenarios", "title").await
+async fn titles(server: &TestServer, query: &str) -> Vec<String> {
+    names(server, &format!("{}{query}", api::path::SCENARIOS), "scenarios", "title").await
 }
 
 #[tokio::test]
 async fn scenarios_are_found_by_words_tags_and_orders() {
-    let house = House::open().await;
-    let ids = kept(&house, &["alpha 100%", "Beta a_b", "gamma axb"]).await;
+    let server = TestServer::open().await;
+    let ids = kept(&server, &["alpha 100%", "Beta a_b", "gamma axb"]).await;
     let changed = patch(
-        &house,
+        &server,
         &api::path::scenario(&ids[1]),
         json!({"note": " slow <b>node</b> ", "tags": ["night", "a100", "night"], "pinned": true}),
     )
@@ -57,12 +57,12 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
     );
 
     // Pinned ones first, then the newest; in every order.
-    assert_eq!(titles(&house, "").await, ["Beta a_b", "gamma axb", "alpha 100%"]);
-    assert_eq!(titles(&house, "?sort=name").await, ["Beta a_b", "alpha 100%", "gamma axb"]);
-    assert_eq!(titles(&house, "?sort=-name").await, ["Beta a_b", "gamma axb", "alpha 100%"]);
-    assert_eq!(titles(&house, "?sort=created").await, ["Beta a_b", "alpha 100%", "gamma axb"]);
+    assert_eq!(titles(&server, "").await, ["Beta a_b", "gamma axb", "alpha 100%"]);
+    assert_eq!(titles(&server, "?sort=name").await, ["Beta a_b", "alpha 100%", "gamma axb"]);
+    assert_eq!(titles(&server, "?sort=-name").await, ["Beta a_b", "gamma axb", "alpha 100%"]);
+    assert_eq!(titles(&server, "?sort=created").await, ["Beta a_b", "alpha 100%", "gamma axb"]);
     for sort in ["model", "-cluster", "planner", "time"] {
-        assert_eq!(titles(&house, &format!("?sort={sort}")).await.len(), 3);
+        assert_eq!(titles(&server, &format!("?sort={sort}")).await.len(), 3);
     }
     // Signs of patterns are letters like any other; every word counts, wherever it stands.
     for (query, found) in [
@@ -78,9 +78,9 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
         ("?q=%27%3B+DROP+TABLE+scenario", &[]),
         ("?lang=..%2F..%2F&q=100%25", &["alpha 100%"]),
     ] {
-        assert_eq!(titles(&house, query).await, found, "{query}");
+        assert_eq!(titles(&server, query).await, found, "{query}");
     }
-    let list: Value = house.get(api::path::SCENARIOS).await.json();
+    let list: Value = server.get(api::path::SCENARIOS).await.json();
     assert_eq!(
         (&list["total"], &list["tags"], &list["retention_days"]),
         (&json!(3), &json!(["a100", "night"]), &json!(30))
@@ -89,19 +89,19 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
 
     let too_long = format!("?q={}", "x".repeat(201));
     for wrong in ["?sort=colour", "?limit=many", "?deleted=perhaps", &too_long] {
-        let reply = house.get(&format!("{}{wrong}", api::path::SCENARIOS)).await;
+        let reply = server.get(&format!("{}{wrong}", api::path::SCENARIOS)).await;
         assert_eq!(reply.problem().status, 400, "{wrong}");
     }
-    assert_eq!(titles(&house, "?limit=100000").await.len(), 3, "more than 200 is 200");
+    assert_eq!(titles(&server, "?limit=100000").await.len(), 3, "more than 200 is 200");
 }
 
 #[tokio::test]
 async fn pages_stay_where_they_are_while_things_are_stored() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let names: Vec<String> = (0..7).map(|number| format!("s{number}")).collect();
-    kept(&house, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    kept(&server, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let page = async |after: &str| -> Value {
-        house.get(&format!("{}?limit=3&after={after}", api::path::SCENARIOS)).await.json()
+        server.get(&format!("{}?limit=3&after={after}", api::path::SCENARIOS)).await.json()
     };
     let of = |page: &Value| -> Vec<String> {
         page["scenarios"].as_array().unwrap().iter().map(|line| line["title"].as_str().unwrap().to_owned()).collect()
@@ -113,9 +113,9 @@ async fn pages_stay_where_they_are_while_things_are_stored() {
     );
 
     // Meanwhile two newer ones come, and one of the first page is renamed and another deleted.
-    kept(&house, &["n0", "n1"]).await;
+    kept(&server, &["n0", "n1"]).await;
     let last_seen = first["next"].as_str().unwrap().to_owned();
-    assert_eq!(house.delete(&api::path::scenario(&last_seen)).await.status, 204);
+    assert_eq!(server.delete(&api::path::scenario(&last_seen)).await.status, 204);
     let second = page(&last_seen).await;
     assert_eq!(of(&second), ["s3", "s2", "s1"], "nothing twice, nothing left out");
     // Before it stand n1, n0, s6, s5.
@@ -132,7 +132,7 @@ async fn pages_stay_where_they_are_while_things_are_stored() {
     let mut by_name = Vec::new();
     let mut after = String::new();
     loop {
-        let page: Value = house.get(&format!("{}?limit=2&sort=name&after={after}", api::path::SCENARIOS)).await.json();
+        let page: Value = server.get(&format!("{}?limit=2&sort=name&after={after}", api::path::SCENARIOS)).await.json();
         by_name.extend(of(&page));
         let Some(next) = page["next"].as_str() else { break };
         after = next.to_owned();
@@ -142,49 +142,49 @@ async fn pages_stay_where_they_are_while_things_are_stored() {
 
 #[tokio::test]
 async fn wrong_words_are_all_named() {
-    let house = House::open().await;
-    let id = kept(&house, &["one"]).await.remove(0);
+    let server = TestServer::open().await;
+    let id = kept(&server, &["one"]).await.remove(0);
     let dataset =
-        house.post(api::path::DATASETS, "5 7 9").await.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned();
+        server.post(api::path::DATASETS, "5 7 9").await.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned();
     for path in [api::path::scenario(&id), api::path::dataset(&dataset)] {
-        let wrong = patch(&house, &path, json!({"name": "\u{200b}", "tags": ["ok", "", "x".repeat(41)]})).await;
+        let wrong = patch(&server, &path, json!({"name": "\u{200b}", "tags": ["ok", "", "x".repeat(41)]})).await;
         assert_eq!((wrong.status, wrong.pointers()), (422, vec!["/name".into(), "/tags/1".into(), "/tags/2".into()]));
         let many: Vec<String> = (0..33).map(|number| number.to_string()).collect();
-        assert_eq!(patch(&house, &path, json!({"tags": many})).await.pointers(), ["/tags"]);
-        assert_eq!(patch(&house, &path, json!({"colour": 1})).await.problem().status, 400);
+        assert_eq!(patch(&server, &path, json!({"tags": many})).await.pointers(), ["/tags"]);
+        assert_eq!(patch(&server, &path, json!({"colour": 1})).await.problem().status, 400);
         let named: Value =
-            patch(&house, &path, json!({"name": "a\u{202e}b<img src=x>", "note": "x".repeat(5000)})).await.json();
+            patch(&server, &path, json!({"name": "a\u{202e}b<img src=x>", "note": "x".repeat(5000)})).await.json();
         let name = if named["name"].is_null() { &named["scenario"]["title"] } else { &named["name"] };
         assert_eq!((name, named["note"].as_str().unwrap().len()), (&json!("ab<img src=x>"), 4000));
     }
-    assert_eq!(patch(&house, &api::path::scenario("aaaaaaaaaaaa"), json!({})).await.problem().status, 404);
-    assert_eq!(patch(&house, &api::path::dataset("nothing"), json!({})).await.problem().status, 404);
+    assert_eq!(patch(&server, &api::path::scenario("aaaaaaaaaaaa"), json!({})).await.problem().status, 404);
+    assert_eq!(patch(&server, &api::path::dataset("nothing"), json!({})).await.problem().status, 404);
 }
 
 /// A draft that is pinned would stand in no list.
 #[tokio::test]
 async fn a_pinned_scenario_that_is_deleted_and_stored_anew_is_in_the_list() {
-    let house = House::open().await;
-    let id = house.store(&house::scenario()).await;
-    patch(&house, &api::path::scenario(&id), json!({"pinned": true})).await;
-    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
-    assert_eq!(house.store(&house::scenario()).await, id);
-    let stored: Value = house.get(&api::path::scenario(&id)).await.json();
+    let server = TestServer::open().await;
+    let id = server.store(&test_server::scenario()).await;
+    patch(&server, &api::path::scenario(&id), json!({"pinned": true})).await;
+    assert_eq!(server.delete(&api::path::scenario(&id)).await.status, 204);
+    assert_eq!(server.store(&test_server::scenario()).await, id);
+    let stored: Value = server.get(&api::path::scenario(&id)).await.json();
     assert_eq!((&stored["kept"], &stored["pinned"]), (&json!(true), &json!(true)));
-    assert_eq!(titles(&house, "").await.len(), 1);
+    assert_eq!(titles(&server, "").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_deleted_scenario_comes_back_with_its_outcome_until_its_days_are_over() {
     let calls = Arc::default();
-    let house = House::planning_with(engines::instant(&calls)).await;
-    let id = kept(&house, &["comes back"]).await.remove(0);
-    patch(&house, &api::path::scenario(&id), json!({"tags": ["t"], "note": "n", "pinned": true})).await;
-    house.plan(&id).await;
-    let before: Value = house.get(&api::path::outcome(&id)).await.json();
-    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
+    let server = TestServer::planning_with(engines::instant(&calls)).await;
+    let id = kept(&server, &["comes back"]).await.remove(0);
+    patch(&server, &api::path::scenario(&id), json!({"tags": ["t"], "note": "n", "pinned": true})).await;
+    server.plan(&id).await;
+    let before: Value = server.get(&api::path::outcome(&id)).await.json();
+    assert_eq!(server.delete(&api::path::scenario(&id)).await.status, 204);
 
-    let gone = house.get(&api::path::scenario(&id)).await;
+    let gone = server.get(&api::path::scenario(&id)).await;
     let problem = gone.problem();
     assert_eq!((problem.status, problem.kind.as_str()), (410, "/problems/deleted"));
     let deleted = problem.deleted.unwrap();
@@ -192,83 +192,85 @@ async fn a_deleted_scenario_comes_back_with_its_outcome_until_its_days_are_over(
         (deleted.at.as_str(), deleted.restore.as_deref()),
         ("2026-01-01T00:00:01Z", Some(api::path::scenario_restore(&id).as_str()))
     );
-    assert_eq!(titles(&house, "").await.len(), 0);
-    assert_eq!(titles(&house, "?deleted=true").await, ["comes back"]);
-    assert_eq!(house.get("/api/v1/plans").await.json::<Value>()["total"], 0);
+    assert_eq!(titles(&server, "").await.len(), 0);
+    assert_eq!(titles(&server, "?deleted=true").await, ["comes back"]);
+    assert_eq!(server.get("/api/v1/plans").await.json::<Value>()["total"], 0);
 
-    let restored: Value = house.post(&deleted.restore.unwrap(), "").await.json();
+    let restored: Value = server.post(&deleted.restore.unwrap(), "").await.json();
     assert_eq!(
         (&restored["kept"], &restored["tags"], &restored["note"], &restored["pinned"]),
         (&json!(true), &json!(["t"]), &json!("n"), &json!(true))
     );
-    assert_eq!(house.get(&api::path::outcome(&id)).await.json::<Value>(), before);
-    assert_eq!(house.post(&api::path::scenario_restore(&id), "").await.status, 200, "again is no harm");
-    assert_eq!(house.post(&api::path::scenario_restore("nothing"), "").await.problem().status, 404);
+    assert_eq!(server.get(&api::path::outcome(&id)).await.json::<Value>(), before);
+    assert_eq!(server.post(&api::path::scenario_restore(&id), "").await.status, 200, "again is no harm");
+    assert_eq!(server.post(&api::path::scenario_restore("nothing"), "").await.problem().status, 404);
 
-    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
-    house.clock.advance(Duration::from_hours(24 * 30));
-    assert_eq!(house.post(&api::path::scenario_restore(&id), "").await.status, 200, "the last moment");
-    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
-    house.clock.advance(Duration::from_hours(24 * 30 + 1));
-    for reply in [house.post(&api::path::scenario_restore(&id), "").await, house.get(&api::path::scenario(&id)).await] {
+    assert_eq!(server.delete(&api::path::scenario(&id)).await.status, 204);
+    server.clock.advance(Duration::from_hours(24 * 30));
+    assert_eq!(server.post(&api::path::scenario_restore(&id), "").await.status, 200, "the last moment");
+    assert_eq!(server.delete(&api::path::scenario(&id)).await.status, 204);
+    server.clock.advance(Duration::from_hours(24 * 30 + 1));
+    for reply in [server.post(&api::path::scenario_restore(&id), "").await, server.get(&api::path::scenario(&id)).await]
+    {
         let problem = reply.problem();
         assert_eq!((problem.status, problem.deleted.unwrap().restore), (410, None));
     }
-    assert_eq!(titles(&house, "?deleted=true").await.len(), 0);
+    assert_eq!(titles(&server, "?deleted=true").await.len(), 0);
     // Asked anew it is a draft like any other, without what was said of the one that went.
-    let mut scenario = house::scenario();
+    let mut scenario = test_server::scenario();
     scenario["seed"] = json!(7100);
-    assert_eq!(house.store(&scenario).await, id);
-    let anew: Value = house.get(&api::path::scenario(&id)).await.json();
+    assert_eq!(server.store(&scenario).await, id);
+    let anew: Value = server.get(&api::path::scenario(&id)).await.json();
     assert_eq!((&anew["kept"], &anew["tags"]), (&json!(false), &json!([])));
-    assert_eq!(house.get(&api::path::outcome(&id)).await.problem().status, 404);
+    assert_eq!(server.get(&api::path::outcome(&id)).await.problem().status, 404);
 }
 
 #[tokio::test]
 async fn a_deleted_dataset_comes_back_and_its_scenario_can_be_planned_again() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let upload = async |name: &str, lengths: &str| -> String {
-        let reply: Value = house.post(&format!("{}?name={name}", api::path::DATASETS), lengths.to_owned()).await.json();
-        house.clock.advance(Duration::from_secs(1));
+        let reply: Value =
+            server.post(&format!("{}?name={name}", api::path::DATASETS), lengths.to_owned()).await.json();
+        server.clock.advance(Duration::from_secs(1));
         reply["dataset"]["id"].as_str().unwrap().to_owned()
     };
     let (small, large) = (upload("b.txt", "5 7 9").await, upload("a.txt", "5 7 9 11 13").await);
     let listed =
-        async |query: &str| names(&house, &format!("{}{query}", api::path::DATASETS), "datasets", "name").await;
+        async |query: &str| names(&server, &format!("{}{query}", api::path::DATASETS), "datasets", "name").await;
     assert_eq!(listed("").await, ["a.txt", "b.txt"]);
     assert_eq!(listed("?sort=-samples").await, ["a.txt", "b.txt"]);
     assert_eq!(listed("?sort=size").await, ["b.txt", "a.txt"]);
-    patch(&house, &api::path::dataset(&small), json!({"name": "short ones", "tags": ["lab"], "pinned": true})).await;
+    patch(&server, &api::path::dataset(&small), json!({"name": "short ones", "tags": ["lab"], "pinned": true})).await;
     assert_eq!(listed("").await, ["short ones", "a.txt"]);
     assert_eq!(listed("?q=LAB").await, ["short ones"]);
 
-    let mut scenario = house::scenario();
+    let mut scenario = test_server::scenario();
     scenario["workload"]["samples"] = json!({"kind": "dataset", "id": small});
-    let id = house.store(&scenario).await;
-    assert_eq!(house.delete(&api::path::dataset(&small)).await.status, 204);
-    let problem = house.get(&api::path::dataset(&small)).await.problem();
+    let id = server.store(&scenario).await;
+    assert_eq!(server.delete(&api::path::dataset(&small)).await.status, 204);
+    let problem = server.get(&api::path::dataset(&small)).await.problem();
     assert_eq!(problem.deleted.unwrap().restore, Some(api::path::dataset_restore(&small)));
-    assert_eq!(house.post(&api::path::plan(&id), "").await.status, 422);
+    assert_eq!(server.post(&api::path::plan(&id), "").await.status, 422);
     assert_eq!(
         (listed("").await, listed("?deleted=true").await),
         (vec!["a.txt".to_owned()], vec!["short ones".to_owned()])
     );
-    let list: Value = house.get(api::path::DATASETS).await.json();
+    let list: Value = server.get(api::path::DATASETS).await.json();
     assert!(list["deleted_bytes"].as_u64().unwrap() > 0 && list["stored_bytes"].as_u64().unwrap() > 0);
 
-    let restored: Value = house.post(&api::path::dataset_restore(&small), "").await.json();
+    let restored: Value = server.post(&api::path::dataset_restore(&small), "").await.json();
     assert_eq!(
         (&restored["name"], &restored["tags"], &restored["pinned"]),
         (&json!("short ones"), &json!(["lab"]), &json!(true))
     );
-    assert!(matches!(house.post(&api::path::plan(&id), "").await.status, 200 | 202));
+    assert!(matches!(server.post(&api::path::plan(&id), "").await.status, 200 | 202));
 
-    assert_eq!(house.delete(&api::path::dataset(&large)).await.status, 204);
-    house.clock.advance(Duration::from_hours(24 * 30 + 1));
-    assert_eq!(house.post(&api::path::dataset_restore(&large), "").await.problem().status, 410);
+    assert_eq!(server.delete(&api::path::dataset(&large)).await.status, 204);
+    server.clock.advance(Duration::from_hours(24 * 30 + 1));
+    assert_eq!(server.post(&api::path::dataset_restore(&large), "").await.problem().status, 410);
     // Uploaded again it is new.
     assert_eq!(upload("c.txt", "5 7 9 11 13").await, large);
-    let again: Value = house.get(&api::path::dataset(&large)).await.json();
+    let again: Value = server.get(&api::path::dataset(&large)).await.json();
     assert_eq!(
         (&again["name"], &again["samples"], &again["text_tokens"]["max"]),
         (&json!("c.txt"), &json!(5), &json!(13.0))
@@ -277,11 +279,11 @@ async fn a_deleted_dataset_comes_back_and_its_scenario_can_be_planned_again() {
 
 #[tokio::test]
 async fn plans_of_all_scenarios_are_listed() {
-    let house = House::open().await;
-    let id = house.store(&house::scenario()).await;
-    house.plan(&id).await;
-    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
-    let list: Value = house.get("/api/v1/plans?sort=time").await.json();
+    let server = TestServer::open().await;
+    let id = server.store(&test_server::scenario()).await;
+    server.plan(&id).await;
+    let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
+    let list: Value = server.get("/api/v1/plans?sort=time").await.json();
     let plans = list["plans"].as_array().unwrap();
     let planned: Vec<&Value> = outcome["outcome"]["results"]
         .as_array()
@@ -299,19 +301,19 @@ async fn plans_of_all_scenarios_are_listed() {
         assert_eq!(plan["layout"], result["answer"]["layout"]);
     }
     let first = plans[0]["planner"].as_str().unwrap();
-    assert_eq!(house.get(&format!("/api/v1/plans?planner={first}")).await.json::<Value>()["total"], 1);
-    assert_eq!(house.get("/api/v1/plans?planner=magic").await.problem().status, 404);
-    assert_eq!(house.get("/api/v1/plans?q=nothing+of+this+name").await.json::<Value>()["total"], 0);
-    assert_eq!(house.get("/api/v1/plans?engine=other").await.json::<Value>()["total"], 0);
+    assert_eq!(server.get(&format!("/api/v1/plans?planner={first}")).await.json::<Value>()["total"], 1);
+    assert_eq!(server.get("/api/v1/plans?planner=magic").await.problem().status, 404);
+    assert_eq!(server.get("/api/v1/plans?q=nothing+of+this+name").await.json::<Value>()["total"], 0);
+    assert_eq!(server.get("/api/v1/plans?engine=other").await.json::<Value>()["total"], 0);
 }
 
 #[tokio::test]
 async fn an_ambiguous_link_names_its_candidates() {
-    let house = House::open().await;
-    let id = kept(&house, &["the one"]).await.remove(0);
+    let server = TestServer::open().await;
+    let id = kept(&server, &["the one"]).await.remove(0);
     for last in ["a", "b"] {
         let planted = format!("{}{}", "q".repeat(15), last.repeat(37));
-        let mut write = house.store.writer().begin().await.unwrap();
+        let mut write = server.store.writer().begin().await.unwrap();
         sqlx::query("INSERT INTO scenario (id, title, kept, created_at_ms, used_at_ms, scenario_json) SELECT ?, ?, 1, 0, 0, scenario_json FROM scenario WHERE id = ?")
             .bind(&planted)
             .bind(format!("candidate {last}"))
@@ -321,10 +323,10 @@ async fn an_ambiguous_link_names_its_candidates() {
             .unwrap();
         write.commit().await.unwrap();
         if last == "b" {
-            assert_eq!(house.delete(&api::path::scenario(&planted)).await.status, 204);
+            assert_eq!(server.delete(&api::path::scenario(&planted)).await.status, 204);
         }
     }
-    let problem = house.get(&api::path::scenario(&"Q".repeat(12))).await.problem();
+    let problem = server.get(&api::path::scenario(&"Q".repeat(12))).await.problem();
     let candidates = problem.scenarios();
     assert_eq!((problem.status, candidates.len()), (300, 2));
     let (first, second) = (&candidates[0], &candidates[1]);
@@ -333,7 +335,10 @@ async fn an_ambiguous_link_names_its_candidates() {
         ("candidate a", format!("{}a", "q".repeat(15)).as_str(), &None)
     );
     assert!(second.deleted_at.is_some());
-    assert_eq!(house.get(&api::path::scenario(&first.short)).await.json::<Value>()["scenario"]["title"], "candidate a");
+    assert_eq!(
+        server.get(&api::path::scenario(&first.short)).await.json::<Value>()["scenario"]["title"],
+        "candidate a"
+    );
 }
 
 /// Links of every form that was ever shipped.
@@ -352,7 +357,7 @@ struct Link {
 
 #[tokio::test]
 async fn every_form_of_link_that_was_ever_shipped_opens() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let fixture: Fixture = serde_json::from_str(include_str!("../../e2e/fixtures/links.json")).unwrap();
     let example: Value =
         serde_json::from_str(include_str!("../../../examples/llama-2-7b-long-documents.json")).unwrap();
@@ -363,35 +368,35 @@ async fn every_form_of_link_that_was_ever_shipped_opens() {
             "self-contained" => api::contained::read(link.split_once('#').unwrap().1).unwrap(),
             form => panic!("nobody opens {form} links"),
         };
-        assert_eq!(house.store(&scenario).await, id, "{link}: the identifier of a question never changes");
+        assert_eq!(server.store(&scenario).await, id, "{link}: the identifier of a question never changes");
         if form == "stored" {
             let (prefix, _) =
                 link.trim_start_matches("/s/").split_once('#').unwrap_or((link.trim_start_matches("/s/"), ""));
-            assert_eq!(house.get(&api::path::scenario(prefix)).await.json::<Value>()["id"], json!(id));
+            assert_eq!(server.get(&api::path::scenario(prefix)).await.json::<Value>()["id"], json!(id));
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_leave_in_formats_of_other_programs_and_traces_come_back_whole() {
-    let house = House::open().await;
-    let id = house.store(&house::scenario()).await;
-    house.plan(&id).await;
+    let server = TestServer::open().await;
+    let id = server.store(&test_server::scenario()).await;
+    server.plan(&id).await;
     let timeline: planner::timeline::Timeline =
-        house.get_as(&api::path::timeline(&id, "1f1b", 0), "application/json").await.json();
-    let trace = house.get(&api::path::timeline_trace(&id, "1f1b", 0)).await;
+        server.get_as(&api::path::timeline(&id, "1f1b", 0), "application/json").await.json();
+    let trace = server.get(&api::path::timeline_trace(&id, "1f1b", 0)).await;
     assert!(trace.header("content-disposition").contains(".trace.json"), "{trace:?}");
-    let sent: Value = house.post(api::path::TRACES, trace.body.clone()).await.json();
+    let sent: Value = server.post(api::path::TRACES, trace.body.clone()).await.json();
     assert_eq!(sent["trace"]["slices"], json!(timeline.len()), "as many slices as spans");
     assert_eq!(sent["report"]["skipped"], 0);
     // Every forward, backward, and what is sent of them, is an action.
     assert!(sent["trace"]["actions"].as_u64().unwrap() >= 2 * 4, "{sent}");
     let trace_id = sent["trace"]["id"].as_str().unwrap();
     let observed: planner::timeline::Timeline =
-        house.get_as(&api::path::trace_timeline(trace_id, 0), "application/json").await.json();
+        server.get_as(&api::path::trace_timeline(trace_id, 0), "application/json").await.json();
     assert_eq!(observed.ranks, timeline.ranks);
 
-    let arguments = house.get(&api::path::megatron_arguments(&id, "1f1b")).await;
+    let arguments = server.get(&api::path::megatron_arguments(&id, "1f1b")).await;
     for argument in [
         "--tensor-model-parallel-size 2\n",
         "--pipeline-model-parallel-size 4\n",
@@ -407,49 +412,49 @@ async fn plans_leave_in_formats_of_other_programs_and_traces_come_back_whole() {
     ] {
         assert!(arguments.text().contains(argument), "{argument}: {}", arguments.text());
     }
-    let interleaved = house.get(&api::path::megatron_arguments(&id, "interleaved")).await;
+    let interleaved = server.get(&api::path::megatron_arguments(&id, "interleaved")).await;
     assert!(interleaved.text().contains("--num-layers-per-virtual-pipeline-stage "), "{}", interleaved.text());
-    let refused = house.get(&api::path::megatron_arguments(&id, "wait_free_cyclic")).await;
+    let refused = server.get(&api::path::megatron_arguments(&id, "wait_free_cyclic")).await;
     assert_eq!((refused.status, refused.problem().kind.as_str()), (422, "/problems/not-exportable"));
-    assert_eq!(house.get(&api::path::megatron_arguments(&id, "gpipe")).await.problem().status, 404);
+    assert_eq!(server.get(&api::path::megatron_arguments(&id, "gpipe")).await.problem().status, 404);
 
-    let table = house.get(&api::path::outcome_csv(&id)).await;
+    let table = server.get(&api::path::outcome_csv(&id)).await;
     let lines: Vec<&str> = table.text().lines().collect();
     assert_eq!((lines.len(), &lines[0][..22]), (4, "planner,title,status,i"));
-    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
     let fastest = outcome["outcome"]["results"][0]["answer"]["metrics"]["iteration_s"].as_f64().unwrap();
     assert!(lines[1].contains(&format!(",planned,{fastest},")), "{} is not {fastest}", lines[1]);
 }
 
 #[tokio::test]
 async fn runs_traces_and_profiles_are_pinned_too() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut runs = Vec::new();
     for name in ["first", "second"] {
-        let created: Value = house.post(api::path::RUNS, json!({"name": name}).to_string()).await.json();
+        let created: Value = server.post(api::path::RUNS, json!({"name": name}).to_string()).await.json();
         runs.push(created["run"].as_str().unwrap().to_owned());
-        house.clock.advance(Duration::from_secs(1));
+        server.clock.advance(Duration::from_secs(1));
     }
-    assert_eq!(patch(&house, &api::path::run(&runs[0]), json!({"pinned": true, "tags": ["x"]})).await.status, 200);
-    assert_eq!(names(&house, "/api/v1/runs", "runs", "name").await, ["first", "second"]);
-    assert_eq!(names(&house, "/api/v1/runs?q=x+first", "runs", "name").await, ["first"]);
-    assert_eq!(patch(&house, &api::path::run(&runs[0]), json!({"pinned": false})).await.status, 200);
-    assert_eq!(names(&house, "/api/v1/runs?sort=-created", "runs", "name").await, ["second", "first"]);
-    assert_eq!(house.delete(&api::path::run(&runs[1])).await.status, 204);
-    assert_eq!(names(&house, "/api/v1/runs?deleted=true", "runs", "name").await, ["second"]);
+    assert_eq!(patch(&server, &api::path::run(&runs[0]), json!({"pinned": true, "tags": ["x"]})).await.status, 200);
+    assert_eq!(names(&server, "/api/v1/runs", "runs", "name").await, ["first", "second"]);
+    assert_eq!(names(&server, "/api/v1/runs?q=x+first", "runs", "name").await, ["first"]);
+    assert_eq!(patch(&server, &api::path::run(&runs[0]), json!({"pinned": false})).await.status, 200);
+    assert_eq!(names(&server, "/api/v1/runs?sort=-created", "runs", "name").await, ["second", "first"]);
+    assert_eq!(server.delete(&api::path::run(&runs[1])).await.status, 204);
+    assert_eq!(names(&server, "/api/v1/runs?deleted=true", "runs", "name").await, ["second"]);
 
     let slice = |name: &str| json!([{"ph": "X", "name": name, "pid": 0, "tid": 1, "ts": 0, "dur": 5}]).to_string();
     let mut traces = Vec::new();
     for name in ["one", "two"] {
-        let sent: Value = house.post(&format!("{}?name={name}", api::path::TRACES), slice(name)).await.json();
+        let sent: Value = server.post(&format!("{}?name={name}", api::path::TRACES), slice(name)).await.json();
         traces.push(sent["trace"]["id"].as_str().unwrap().to_owned());
-        house.clock.advance(Duration::from_secs(1));
+        server.clock.advance(Duration::from_secs(1));
     }
-    assert_eq!(patch(&house, &api::path::trace(&traces[0]), json!({"pinned": true})).await.status, 200);
-    assert_eq!(names(&house, "/api/v1/traces", "traces", "name").await, ["one", "two"]);
-    assert_eq!(names(&house, "/api/v1/traces?limit=1&sort=-name", "traces", "name").await, ["one"]);
+    assert_eq!(patch(&server, &api::path::trace(&traces[0]), json!({"pinned": true})).await.status, 200);
+    assert_eq!(names(&server, "/api/v1/traces", "traces", "name").await, ["one", "two"]);
+    assert_eq!(names(&server, "/api/v1/traces?limit=1&sort=-name", "traces", "name").await, ["one"]);
     assert_eq!(
-        names(&house, &format!("/api/v1/traces?limit=1&sort=-name&after={}", traces[0]), "traces", "name").await,
+        names(&server, &format!("/api/v1/traces?limit=1&sort=-name&after={}", traces[0]), "traces", "name").await,
         ["two"]
     );
 }
@@ -461,9 +466,9 @@ async fn the_answer_of_an_older_engine_stays_beside_the_new_one() {
     use planner::scenario::{PlannerKind, ValidScenario, parse};
 
     const OLDER: &str = "planscope 0.1.0";
-    let house = House::open().await;
-    let scenario = house::scenario();
-    let id = house.store(&scenario).await;
+    let server = TestServer::open().await;
+    let scenario = test_server::scenario();
+    let id = server.store(&scenario).await;
     let mut planning =
         plan(&ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap(), &mut Unobserved)
             .unwrap();
@@ -473,20 +478,20 @@ async fn the_answer_of_an_older_engine_stays_beside_the_new_one() {
     planning.timelines.retain(|planned| planned.planner == kept);
     let then = "2026-01-01T00:00:00Z".parse().unwrap();
     let older = server::store::NewOutcome::pack(planning, &[]);
-    house.store.writer().store_outcome(&older, then).await.unwrap();
-    house.plan(&id).await;
+    server.store.writer().store_outcome(&older, then).await.unwrap();
+    server.plan(&id).await;
 
-    let list: Value = house.get(&api::path::engine_answers(&id)).await.json();
+    let list: Value = server.get(&api::path::engine_answers(&id)).await.json();
     let engines: Vec<&str> =
         list["answers"].as_array().unwrap().iter().filter_map(|it| it["engine"].as_str()).collect();
     assert_eq!(engines, [planner::outcome::ENGINE, OLDER], "the latest first");
     let planners = |outcome: &Value| outcome["outcome"]["results"].as_array().unwrap().len();
-    let present: Value = house.get(&api::path::outcome(&id)).await.json();
-    let older: Value = house.get(&api::path::outcome_of(&id, "planscope%200.1.0")).await.json();
+    let present: Value = server.get(&api::path::outcome(&id)).await.json();
+    let older: Value = server.get(&api::path::outcome_of(&id, "planscope%200.1.0")).await.json();
     assert_eq!((&older["outcome"]["engine"], planners(&older)), (&json!(OLDER), 1));
     assert!(planners(&present) > 1);
     let timeline = |planner, engine| api::path::timeline_of(&id, planner, 0, engine);
-    assert_eq!(house.get(&timeline("1f1b", "planscope%200.1.0")).await.status, 200);
-    assert_eq!(house.get(&timeline("interleaved", "planscope%200.1.0")).await.problem().status, 404);
-    assert_eq!(house.get(&api::path::outcome_of(&id, "nobody")).await.problem().status, 404);
+    assert_eq!(server.get(&timeline("1f1b", "planscope%200.1.0")).await.status, 200);
+    assert_eq!(server.get(&timeline("interleaved", "planscope%200.1.0")).await.problem().status, 404);
+    assert_eq!(server.get(&api::path::outcome_of(&id, "nobody")).await.problem().status, 404);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use harness::{House, Settings, engines, house};
+use harness::{Settings, TestServer, engines, test_server};
 use planner::outcome::ENGINE;
 use serde_json::{Value, json};
 use server::jobs::Limits;
@@ -33,25 +33,25 @@ pub(crate) fn endless() -> Value {
 
 fn small_sweep() -> Value {
     json!({
-        "schema": "sweep/1", "scenario": house::scenario(),
+        "schema": "sweep/1", "scenario": test_server::scenario(),
         "axes": [{"pointer": "/cluster/nodes", "values": [1, 0]}, {"pointer": "/seed", "values": [7, 8]}],
     })
 }
 
-pub(crate) async fn stored(house: &House, written: &Value) -> String {
-    let reply = house.post(api::path::SWEEPS, written.to_string()).await;
+pub(crate) async fn stored(server: &TestServer, written: &Value) -> String {
+    let reply = server.post(api::path::SWEEPS, written.to_string()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.json::<Value>()["id"].as_str().unwrap().to_owned()
 }
 
 /// Starts a sweep, waits until nobody plans it, and gives its rows.
-pub(crate) async fn planned(house: &House, id: &str) -> Vec<Value> {
-    assert_eq!(house.post(&api::path::sweep_start(id), "").await.status, 200);
+pub(crate) async fn planned(server: &TestServer, id: &str) -> Vec<Value> {
+    assert_eq!(server.post(&api::path::sweep_start(id), "").await.status, 200);
     for _ in 0..3_000 {
-        let sweep: Value = house.get(&api::path::sweep(id)).await.json();
+        let sweep: Value = server.get(&api::path::sweep(id)).await.json();
         if sweep["progress"]["state"]["state"] != "running" {
             assert_eq!(sweep["progress"]["state"]["state"], "done", "{sweep}");
-            let page: Value = house.get(&api::path::sweep_points(id)).await.json();
+            let page: Value = server.get(&api::path::sweep_points(id)).await.json();
             return page["rows"].as_array().unwrap().clone();
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -60,10 +60,10 @@ pub(crate) async fn planned(house: &House, id: &str) -> Vec<Value> {
 }
 
 /// Asks for a job until it is in a state.
-async fn reach(house: &House, job: &Value, state: &str) -> Value {
+async fn reach(server: &TestServer, job: &Value, state: &str) -> Value {
     let path = api::path::job(job["id"].as_str().unwrap());
     for _ in 0..1_000 {
-        let job: Value = house.get(&path).await.json();
+        let job: Value = server.get(&path).await.json();
         if job["state"]["state"] == state {
             return job;
         }
@@ -74,11 +74,11 @@ async fn reach(house: &House, job: &Value, state: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scenario_that_would_fill_the_memory_is_refused_wherever_it_comes() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let text = endless().to_string();
     for reply in [
-        house.post(&api::path::what_if(0), text.clone()).await,
-        house.request("PUT", api::path::SCENARIOS, text.clone()).await,
+        server.post(&api::path::what_if(0), text.clone()).await,
+        server.request("PUT", api::path::SCENARIOS, text.clone()).await,
     ] {
         let problem = reply.problem();
         assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/iterations"));
@@ -87,8 +87,8 @@ async fn a_scenario_that_would_fill_the_memory_is_refused_wherever_it_comes() {
     }
     // In a sweep such a point has a row that says so.
     let swept = json!({"schema": "sweep/1", "scenario": endless(), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
-    let id = stored(&house, &swept).await;
-    for row in planned(&house, &id).await {
+    let id = stored(&server, &swept).await;
+    for row in planned(&server, &id).await {
         assert_eq!(row["answer"]["status"], "invalid", "{row}");
         assert_eq!(row["answer"]["errors"][0]["pointer"], "/iterations", "{row}");
     }
@@ -96,124 +96,124 @@ async fn a_scenario_that_would_fill_the_memory_is_refused_wherever_it_comes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_point_that_ends_every_server_is_given_up_and_the_sweep_goes_on() {
-    let house = House::open().await;
-    let id = stored(&house, &small_sweep()).await;
-    let writer = house.store.writer();
+    let server = TestServer::open().await;
+    let id = stored(&server, &small_sweep()).await;
+    let writer = server.store.writer();
     // Three servers ended at point 1; two more points were begun beside it by the first of them.
     writer.begin_points(&id, ENGINE, &[0, 1, 2]).await.unwrap();
     writer.begin_points(&id, ENGINE, &[1]).await.unwrap();
     writer.begin_points(&id, ENGINE, &[1]).await.unwrap();
-    let house = house.restarted(Settings::default()).await;
-    let rows = planned(&house, &id).await;
+    let server = server.restarted(Settings::default()).await;
+    let rows = planned(&server, &id).await;
     let states: Vec<&Value> = rows.iter().map(|row| &row["answer"]["status"]).collect();
     assert_eq!(states, ["planned", "failed", "invalid", "invalid"]);
     let detail = rows[1]["answer"]["detail"].as_str().unwrap();
     assert!(detail.starts_with("the server ended 3 times while it planned this point"), "{detail}");
-    assert!(house.store.reader().sweep_attempts(&id, ENGINE).await.unwrap().is_empty());
-    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
+    assert!(server.store.reader().sweep_attempts(&id, ENGINE).await.unwrap().is_empty());
+    assert!(server.store.reader().wanted_sweeps().await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_interrupted_by_the_end_of_the_server_is_no_attempt() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut long = small_sweep();
     long["axes"][1]["values"] = (0..200).collect();
-    let id = stored(&house, &long).await;
-    house.post(&api::path::sweep_start(&id), "").await;
-    house.app.sweeps.stop_all();
+    let id = stored(&server, &long).await;
+    server.post(&api::path::sweep_start(&id), "").await;
+    server.app.sweeps.stop_all();
     for _ in 0..1_000 {
-        let sweep: Value = house.get(&api::path::sweep(&id)).await.json();
+        let sweep: Value = server.get(&api::path::sweep(&id)).await.json();
         if sweep["progress"]["state"]["state"] != "running" {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(house.store.reader().sweep_attempts(&id, ENGINE).await.unwrap().is_empty());
+    assert!(server.store.reader().sweep_attempts(&id, ENGINE).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_planning_ends_when_its_time_is_up() {
     let gate = Arc::new(AtomicBool::new(false));
     let settings = Settings { engine: engines::gated(&gate), ..Settings::default() };
-    let house = Arc::new(House::with(settings).await);
-    let id = house.store(&house::scenario()).await;
-    let job: Value = house.post(&api::path::plan(&id), "").await.json();
-    reach(&house, &job, "running").await;
-    house.clock.advance(Duration::from_secs(601));
-    let failed = reach(&house, &job, "failed").await;
+    let server = Arc::new(TestServer::with(settings).await);
+    let id = server.store(&test_server::scenario()).await;
+    let job: Value = server.post(&api::path::plan(&id), "").await.json();
+    reach(&server, &job, "running").await;
+    server.clock.advance(Duration::from_secs(601));
+    let failed = reach(&server, &job, "failed").await;
     let detail = failed["state"]["detail"].as_str().unwrap();
     assert!(detail.starts_with("planning takes longer than 600 s"), "{detail}");
 
     let asking = {
-        let house = Arc::clone(&house);
-        tokio::spawn(async move { house.post(&api::path::what_if(0), house::scenario().to_string()).await })
+        let server = Arc::clone(&server);
+        tokio::spawn(async move { server.post(&api::path::what_if(0), test_server::scenario().to_string()).await })
     };
     while !asking.is_finished() {
-        house.clock.advance(Duration::from_secs(601));
+        server.clock.advance(Duration::from_secs(601));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let problem = asking.await.unwrap().problem();
     assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/too-long"));
 
     let limits = Limits { workers: 2, plan_time: Duration::ZERO, ..Limits::default() };
-    let house = House::open().await;
-    let id = stored(&house, &small_sweep()).await;
-    let house = house.restarted(Settings { limits, ..Settings::default() }).await;
-    let rows = planned(&house, &id).await;
+    let server = TestServer::open().await;
+    let id = stored(&server, &small_sweep()).await;
+    let server = server.restarted(Settings { limits, ..Settings::default() }).await;
+    let rows = planned(&server, &id).await;
     assert_eq!(rows[0]["answer"]["status"], "failed", "{}", rows[0]);
     assert!(rows[0]["answer"]["detail"].as_str().unwrap().starts_with("planning takes longer than 0 s"), "{}", rows[0]);
     // Reading a sweep has the same time.
     let mut other = small_sweep();
     other["axes"][1]["values"] = json!([9]);
-    assert_eq!(house.post(api::path::SWEEPS, other.to_string()).await.pointers(), ["/axes/0"]);
+    assert_eq!(server.post(api::path::SWEEPS, other.to_string()).await.pointers(), ["/axes/0"]);
     let question = json!({
         "schema": "schedule/1", "ranks": 4, "microbatches": 12, "kinds": ["1f1b"],
         "times": {"forward": 1, "input_grad": 1, "weight_grad": 1},
     });
-    let problem = house.post(api::path::SCHEDULES, question.to_string()).await.problem();
+    let problem = server.post(api::path::SCHEDULES, question.to_string()).await.problem();
     assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/too-long"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
     let gate = Arc::new(AtomicBool::new(false));
-    let house = House::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await;
-    let id = house.store(&house::scenario()).await;
-    let job: Value = house.post(&api::path::plan(&id), "").await.json();
-    let sweep = stored(&house, &small_sweep()).await;
-    reach(&house, &job, "running").await;
-    house.app.jobs.stop();
+    let server = TestServer::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await;
+    let id = server.store(&test_server::scenario()).await;
+    let job: Value = server.post(&api::path::plan(&id), "").await.json();
+    let sweep = stored(&server, &small_sweep()).await;
+    reach(&server, &job, "running").await;
+    server.app.jobs.stop();
 
     let limits = Limits { takes_work: false, ..Limits::default() };
-    let house = house.restarted(Settings { limits, ..Settings::default() }).await;
-    server::resumption::leave_work(&house.app).await.unwrap();
+    let server = server.restarted(Settings { limits, ..Settings::default() }).await;
+    server::resumption::leave_work(&server.app).await.unwrap();
     // The job of the server before waits, and can be cancelled.
-    let left: Value = house.get(&api::path::job(job["id"].as_str().unwrap())).await.json();
+    let left: Value = server.get(&api::path::job(job["id"].as_str().unwrap())).await.json();
     assert_eq!(left["state"]["state"], "queued");
-    assert_eq!(house.post(&api::path::plan(&id), "").await.status, 200);
-    assert_eq!(house.delete(&api::path::job(job["id"].as_str().unwrap())).await.status, 200);
-    assert!(house.store.reader().left_jobs().await.unwrap().is_empty());
+    assert_eq!(server.post(&api::path::plan(&id), "").await.status, 200);
+    assert_eq!(server.delete(&api::path::job(job["id"].as_str().unwrap())).await.status, 200);
+    assert!(server.store.reader().left_jobs().await.unwrap().is_empty());
 
     for reply in [
-        house.post(&api::path::plan(&id), "").await,
-        house.post(&api::path::what_if(0), house::scenario().to_string()).await,
-        house.post(&api::path::sweep_start(&sweep), "").await,
+        server.post(&api::path::plan(&id), "").await,
+        server.post(&api::path::what_if(0), test_server::scenario().to_string()).await,
+        server.post(&api::path::sweep_start(&sweep), "").await,
     ] {
         let problem = reply.problem();
         assert_eq!((problem.status, problem.kind.as_str()), (503, "/problems/without-work"));
         assert!(problem.detail.contains("--without-work"), "{}", problem.detail);
         assert_eq!(reply.header("retry-after"), "");
     }
-    assert_eq!(house.get(&api::path::scenario(&id)).await.status, 200);
-    assert_eq!(house.get(&api::path::sweep(&sweep)).await.status, 200);
-    assert_eq!(house.get(api::path::HEALTH).await.status, 200);
+    assert_eq!(server.get(&api::path::scenario(&id)).await.status, 200);
+    assert_eq!(server.get(&api::path::sweep(&sweep)).await.status, 200);
+    assert_eq!(server.get(api::path::HEALTH).await.status, 200);
     gate.store(true, Ordering::Relaxed);
 }
 
 /// Seven bytes of such a document took some hundreds of memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let bomb = |schema: &str, bytes: usize| {
         let head = format!("{{\"schema\":\"{schema}\",\"x\":[");
         let values = "{\"\":0},".repeat((bytes - head.len() - 3) / 7);
@@ -226,7 +226,7 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
         ("POST", api::path::SWEEPS.to_owned(), bomb("sweep/1", 1 << 20)),
         ("POST", api::path::SCHEDULES.to_owned(), bomb("schedule/1", 16 << 20)),
     ] {
-        let problem = house.request(method, &path, body).await.problem();
+        let problem = server.request(method, &path, body).await.problem();
         assert_eq!(problem.status, 422, "{method} {path}");
         assert!(problem.detail.starts_with("more than 200000 values"), "{method} {path}: {}", problem.detail);
     }
@@ -235,7 +235,7 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
         ("PUT", api::path::SCENARIOS.to_owned()),
         ("POST", api::path::SWEEPS.to_owned()),
     ] {
-        let problem = house.request(method, &path, " ".repeat((1 << 20) + 1)).await.problem();
+        let problem = server.request(method, &path, " ".repeat((1 << 20) + 1)).await.problem();
         assert_eq!(
             (problem.status, problem.detail.as_str()),
             (413, "the body is larger than 1 MiB"),
@@ -246,11 +246,10 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_of_values_that_no_scenario_takes_is_refused_at_the_hundredth() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let values: Vec<String> = (0..100_000).map(|number| format!("x{number}")).collect();
-    let written =
-        json!({"schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/seed", "values": values}]});
-    let problem = house.post(api::path::SWEEPS, written.to_string()).await.problem();
+    let written = json!({"schema": "sweep/1", "scenario": test_server::scenario(), "axes": [{"pointer": "/seed", "values": values}]});
+    let problem = server.post(api::path::SWEEPS, written.to_string()).await.problem();
     assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/axes/0"));
     let detail = &problem.errors[0].detail;
     assert!(detail.starts_with("100 values give no scenario, the last of /seed"), "{detail}");

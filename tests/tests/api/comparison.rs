@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 /// One layout, planned in moments.
 fn question() -> Value {
-    let mut question = house::scenario();
+    let mut question = test_server::scenario();
     question["planners"] = json!(["1f1b"]);
     question["layout"]["microbatch"] = json!(1);
     question
@@ -39,9 +39,9 @@ fn log(step_ms: f64, timers: &str) -> String {
     log
 }
 
-async fn run_of(house: &House, scenario: &str, log: String) -> String {
+async fn run_of(server: &TestServer, scenario: &str, log: String) -> String {
     let opened: Value =
-        house.post(api::path::RUNS, json!({"name": "night", "scenario": scenario}).to_string()).await.json();
+        server.post(api::path::RUNS, json!({"name": "night", "scenario": scenario}).to_string()).await.json();
     let id = opened["run"].as_str().unwrap().to_owned();
     let request = axum::http::Request::builder()
         .method("PUT")
@@ -49,26 +49,26 @@ async fn run_of(house: &House, scenario: &str, log: String) -> String {
         .header("authorization", format!("Bearer {}", opened["ingest_token"].as_str().unwrap()))
         .body(axum::body::Body::from(log))
         .unwrap();
-    let sent = house.send(request).await;
+    let sent = server.send(request).await;
     assert!(sent.status < 300, "{sent:?}");
-    house.post(&api::path::run_finish(&id), json!({"exit_code": 0}).to_string()).await;
+    server.post(&api::path::run_finish(&id), json!({"exit_code": 0}).to_string()).await;
     id
 }
 
-async fn iteration_s(house: &House, scenario: &str) -> f64 {
-    assert_eq!(house.plan(scenario).await["state"]["state"], "done");
-    let outcome: Value = house.get(&api::path::outcome(scenario)).await.json();
+async fn iteration_s(server: &TestServer, scenario: &str) -> f64 {
+    assert_eq!(server.plan(scenario).await["state"]["state"], "done");
+    let outcome: Value = server.get(&api::path::outcome(scenario)).await.json();
     outcome["outcome"]["results"][0]["answer"]["metrics"]["iteration_s"].as_f64().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_calibrates_its_scenario_and_nothing_else() {
-    let house = House::open().await;
-    let scenario = house.store(&question()).await;
-    let predicted = iteration_s(&house, &scenario).await;
+    let server = TestServer::open().await;
+    let scenario = server.store(&question()).await;
+    let predicted = iteration_s(&server, &scenario).await;
     let measured = 1.2 * predicted;
-    let run = run_of(&house, &scenario, log(measured * 1e3, "")).await;
-    let compared: Value = house.get(&api::path::run_comparison(&run, None)).await.json();
+    let run = run_of(&server, &scenario, log(measured * 1e3, "")).await;
+    let compared: Value = server.get(&api::path::run_comparison(&run, None)).await.json();
     let step = &compared["predictions"][0];
     assert_eq!(step["quantity"], "step_time");
     assert!((step["band"]["value"].as_f64().unwrap() / predicted - 1.0).abs() < 1e-9);
@@ -82,15 +82,15 @@ async fn a_run_calibrates_its_scenario_and_nothing_else() {
     assert_eq!(reasons, [(1, "warm_up"), (12, "slow"), (10, "warm_up")]);
     assert_eq!(compared["segments"].as_array().unwrap().len(), 2);
 
-    let made = house.post(&api::path::run_calibration(&run), "").await;
+    let made = server.post(&api::path::run_calibration(&run), "").await;
     assert_eq!(made.status, 201, "{made:?}");
     let profile: Value = made.json();
     let id = profile["summary"]["id"].as_str().unwrap().to_owned();
     assert_eq!(profile["summary"]["source"]["kind"], "run");
     // Nothing is applied to the scenario that was run.
-    let before: Value = house.get(&api::path::scenario(&scenario)).await.json();
+    let before: Value = server.get(&api::path::scenario(&scenario)).await.json();
     assert!(before["scenario"]["training"].get("overrides").is_none());
-    let check: Value = house.get(&api::path::profile_check(&id, &run)).await.json();
+    let check: Value = server.get(&api::path::profile_check(&id, &run)).await.json();
     assert!(check["after"][0]["error"].as_f64().unwrap().abs() < 0.01, "{}", check["after"][0]);
     assert!((check["before"][0]["error"].as_f64().unwrap() - 0.2).abs() < 2e-3);
 
@@ -100,25 +100,25 @@ async fn a_run_calibrates_its_scenario_and_nothing_else() {
             .header("content-type", "application/json")
             .body(axum::body::Body::from(body.clone()))
             .unwrap();
-        house.send(request).await
+        server.send(request).await
     };
     let applied = apply().await;
     assert_eq!(applied.status, 201, "{applied:?}");
     let calibrated = applied.json::<Value>()["scenario"].as_str().unwrap().to_owned();
     assert_ne!(calibrated, scenario);
     assert_eq!(apply().await.status, 200);
-    let stored: Value = house.get(&api::path::scenario(&calibrated)).await.json();
+    let stored: Value = server.get(&api::path::scenario(&calibrated)).await.json();
     assert_eq!(stored["scenario"]["profiles"], json!([id]));
-    let after = iteration_s(&house, &calibrated).await;
+    let after = iteration_s(&server, &calibrated).await;
     assert!((after / measured - 1.0).abs() < 0.01, "{after} s for {measured} s");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_give_each_pass_its_factor() {
-    let house = House::open().await;
-    let scenario = house.store(&question()).await;
-    let predicted = iteration_s(&house, &scenario).await;
-    let outcome: Value = house.get(&api::path::outcome(&scenario)).await.json();
+    let server = TestServer::open().await;
+    let scenario = server.store(&question()).await;
+    let predicted = iteration_s(&server, &scenario).await;
+    let outcome: Value = server.get(&api::path::outcome(&scenario)).await.json();
     let time = &outcome["outcome"]["results"][0]["answer"]["ranks"][3]["time"];
     let busy = ["compute_s", "recompute_s", "exposed_s"].map(|part| time[part].as_f64().unwrap()).iter().sum::<f64>();
     let timers = format!(
@@ -126,14 +126,14 @@ async fn timers_give_each_pass_its_factor() {
         busy * 0.4e3,
         busy * 0.8e3
     );
-    let run = run_of(&house, &scenario, log(predicted * 1.3e3, &timers)).await;
-    let compared: Value = house.get(&api::path::run_comparison(&run, Some("1f1b"))).await.json();
+    let run = run_of(&server, &scenario, log(predicted * 1.3e3, &timers)).await;
+    let compared: Value = server.get(&api::path::run_comparison(&run, Some("1f1b"))).await.json();
     let phases: Vec<&str> =
         compared["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
     assert_eq!(phases, ["forward compute", "backward compute", "optimizer", "reading of batches"]);
     let told = |place: usize| compared["phases"][place]["predicted_s"].as_f64().unwrap();
     assert!((told(0) + told(1) - busy).abs() < 1e-9 && told(1) > told(0));
-    let profile: Value = house.post(&api::path::run_calibration(&run), "").await.json();
+    let profile: Value = server.post(&api::path::run_calibration(&run), "").await.json();
     let factors = profile["factors"].as_array().unwrap();
     for (place, measured) in [(0, busy * 0.4), (1, busy * 0.8)] {
         let after = factors[place]["after_s"].as_f64().unwrap();
@@ -145,18 +145,18 @@ async fn timers_give_each_pass_its_factor() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_compared_says_why() {
-    let house = House::open().await;
-    let opened: Value = house.post(api::path::RUNS, json!({"name": "alone"}).to_string()).await.json();
+    let server = TestServer::open().await;
+    let opened: Value = server.post(api::path::RUNS, json!({"name": "alone"}).to_string()).await.json();
     let alone = opened["run"].as_str().unwrap();
-    let refused = house.get(&api::path::run_comparison(alone, None)).await.problem();
+    let refused = server.get(&api::path::run_comparison(alone, None)).await.problem();
     assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/no-comparison"));
-    let scenario = house.store(&question()).await;
-    let run = run_of(&house, &scenario, String::new()).await;
-    assert_eq!(house.get(&api::path::run_comparison(&run, None)).await.problem().status, 409);
-    iteration_s(&house, &scenario).await;
-    assert_eq!(house.get(&api::path::run_comparison(&run, Some("gpipe"))).await.problem().status, 422);
-    assert_eq!(house.get(&api::path::run_comparison(&run, Some("magic"))).await.problem().status, 404);
-    let compared: Value = house.get(&api::path::run_comparison(&run, None)).await.json();
+    let scenario = server.store(&question()).await;
+    let run = run_of(&server, &scenario, String::new()).await;
+    assert_eq!(server.get(&api::path::run_comparison(&run, None)).await.problem().status, 409);
+    iteration_s(&server, &scenario).await;
+    assert_eq!(server.get(&api::path::run_comparison(&run, Some("gpipe"))).await.problem().status, 422);
+    assert_eq!(server.get(&api::path::run_comparison(&run, Some("magic"))).await.problem().status, 404);
+    let compared: Value = server.get(&api::path::run_comparison(&run, None)).await.json();
     assert!(compared["predictions"][0].get("measured").is_none());
-    assert_eq!(house.post(&api::path::run_calibration(&run), "").await.problem().status, 422);
+    assert_eq!(server.post(&api::path::run_calibration(&run), "").await.problem().status, 422);
 }

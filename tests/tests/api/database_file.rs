@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use harness::{House, Settings, house};
+use harness::{Settings, TestServer, test_server};
 use server::store::{FileFault, Store, StoreError, verify};
 
 async fn refusal(path: &Path) -> FileFault {
@@ -16,11 +16,11 @@ async fn refusal(path: &Path) -> FileFault {
 /// Finding 8: everything acknowledged was lost, and the server said that it was ready.
 #[tokio::test]
 async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
-    let house = House::open().await;
-    let stored = api::path::scenario(&house.store(&house::scenario()).await);
-    let (database, aside) = (house.path("planscope.db"), house.path("aside.db"));
-    assert_eq!(house.get("/api/v1/ready").await.status, 200);
-    let mut other = house::scenario();
+    let server = TestServer::open().await;
+    let stored = api::path::scenario(&server.store(&test_server::scenario()).await);
+    let (database, aside) = (server.path("planscope.db"), server.path("aside.db"));
+    assert_eq!(server.get("/api/v1/ready").await.status, 200);
+    let mut other = test_server::scenario();
     other["seed"] = 7.into();
 
     fs::rename(&database, &aside).unwrap();
@@ -29,46 +29,46 @@ async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
             fs::copy(&aside, &database).unwrap();
         }
         let word = if replacing { "another file" } else { "was deleted or moved" };
-        let ready = house.get("/api/v1/ready").await.problem();
+        let ready = server.get("/api/v1/ready").await.problem();
         assert_eq!((ready.status, ready.errors.len()), (503, 1), "{ready:?}");
         assert_eq!(ready.errors[0].pointer, "/database/file");
         assert!(ready.errors[0].detail.contains(word), "{ready:?}");
-        let refused = house.request("PUT", api::path::SCENARIOS, other.to_string()).await.problem();
+        let refused = server.request("PUT", api::path::SCENARIOS, other.to_string()).await.problem();
         assert_eq!((refused.status, refused.kind.as_str()), (503, "/problems/database-gone"), "{refused:?}");
         assert!(refused.detail.contains(word), "{refused:?}");
         // To start the server again would lose what it still has, and shows.
-        assert_eq!(house.get("/api/v1/health").await.status, 200);
-        let readers = (0..16).map(|_| house.get(&stored));
+        assert_eq!(server.get("/api/v1/health").await.status, 200);
+        let readers = (0..16).map(|_| server.get(&stored));
         assert!(futures::future::join_all(readers).await.iter().all(|reply| reply.status == 200));
     }
 
     fs::rename(&aside, &database).unwrap();
-    assert_eq!(house.get("/api/v1/ready").await.status, 200);
-    let again = house.store(&other).await;
-    let house = house.restarted(Settings::default()).await;
+    assert_eq!(server.get("/api/v1/ready").await.status, 200);
+    let again = server.store(&other).await;
+    let server = server.restarted(Settings::default()).await;
     for path in [stored, api::path::scenario(&again)] {
-        assert_eq!(house.get(&path).await.status, 200);
+        assert_eq!(server.get(&path).await.status, 200);
     }
 }
 
 /// A transaction that is open when the file goes is not acknowledged either.
 #[tokio::test]
 async fn a_transaction_whose_file_goes_is_refused_at_its_end() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let insert = "INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json) VALUES (?, 0, 0, 0, '{}')";
     for (name, expected) in [("planscope.db", "was deleted or moved"), ("planscope.db-wal", "the journal")] {
-        let (path, aside) = (house.path(name), house.path("aside"));
-        let mut write = house.store.writer().begin().await.unwrap();
+        let (path, aside) = (server.path(name), server.path("aside"));
+        let mut write = server.store.writer().begin().await.unwrap();
         sqlx::query(insert).bind("a".repeat(52)).execute(&mut *write).await.unwrap();
         fs::rename(&path, &aside).unwrap();
         let error = write.commit().await.unwrap_err();
         assert!(matches!(error, StoreError::File(_)) && error.to_string().contains(expected), "{error}");
-        let probed = house.store.writer().probe().await.unwrap_err();
+        let probed = server.store.writer().probe().await.unwrap_err();
         assert!(matches!(probed, StoreError::File(_)), "{probed}");
         fs::rename(&aside, &path).unwrap();
-        house.store.writer().probe().await.unwrap();
+        server.store.writer().probe().await.unwrap();
     }
-    let mut write = house.store.writer().begin().await.unwrap();
+    let mut write = server.store.writer().begin().await.unwrap();
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM scenario").fetch_one(&mut *write).await.unwrap();
     assert_eq!(rows, 0);
 }
@@ -91,12 +91,12 @@ async fn the_journal_stays_when_a_write_is_dropped() {
 /// Finding 8: a start made an empty database and wrote over the journal, the only copy of everything.
 #[tokio::test]
 async fn a_journal_without_its_database_is_not_written_over() {
-    let house = House::open().await;
-    house.store(&house::scenario()).await;
+    let server = TestServer::open().await;
+    server.store(&test_server::scenario()).await;
     let folder = tempfile::tempdir().unwrap();
     let (database, journal) = (folder.path().join("planscope.db"), folder.path().join("planscope.db-wal"));
     // As kill -9 leaves it, with the main file moved away.
-    fs::copy(house.path("planscope.db-wal"), &journal).unwrap();
+    fs::copy(server.path("planscope.db-wal"), &journal).unwrap();
     let before = fs::read(&journal).unwrap();
     assert!(!before.is_empty());
     assert!(matches!(refusal(&database).await, FileFault::Orphan { .. }));
@@ -108,7 +108,7 @@ async fn a_journal_without_its_database_is_not_written_over() {
     assert_eq!(fs::read(&journal).unwrap(), before);
 
     // Put back together, all is there.
-    fs::copy(house.path("planscope.db"), &database).unwrap();
+    fs::copy(server.path("planscope.db"), &database).unwrap();
     let store = Store::open(&database).await.unwrap();
     let mut write = store.writer().begin().await.unwrap();
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM scenario").fetch_one(&mut *write).await.unwrap();
@@ -158,10 +158,10 @@ async fn a_database_with_a_second_name_is_not_opened_by_either() {
 async fn a_new_database_and_its_journal_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
 
-    let house = House::open().await;
-    house.store(&house::scenario()).await;
+    let server = TestServer::open().await;
+    server.store(&test_server::scenario()).await;
     for name in ["planscope.db", "planscope.db-wal", "planscope.db-shm"] {
-        let mode = house.path(name).metadata().unwrap().permissions().mode() & 0o777;
+        let mode = server.path(name).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{name}: {mode:o}");
     }
 }
@@ -169,11 +169,11 @@ async fn a_new_database_and_its_journal_are_for_their_owner_alone() {
 /// A database that is emptied in place has to be restored: to be told so by 503, not by 500.
 #[tokio::test]
 async fn a_database_that_was_emptied_in_place_is_told_by_health() {
-    let house = House::open().await;
-    house.store(&house::scenario()).await;
-    assert_eq!(house.get("/api/v1/health").await.status, 200);
-    fs::OpenOptions::new().write(true).open(house.path("planscope.db")).unwrap().set_len(0).unwrap();
-    let problem = house.get("/api/v1/health").await.problem();
+    let server = TestServer::open().await;
+    server.store(&test_server::scenario()).await;
+    assert_eq!(server.get("/api/v1/health").await.status, 200);
+    fs::OpenOptions::new().write(true).open(server.path("planscope.db")).unwrap().set_len(0).unwrap();
+    let problem = server.get("/api/v1/health").await.problem();
     assert_eq!((problem.status, &*problem.kind), (503, "/problems/database-gone"), "{problem:?}");
     assert!(problem.detail.contains("was emptied") && problem.detail.contains("restore a backup"), "{problem:?}");
 }

@@ -2,56 +2,56 @@
 
 use std::time::Duration;
 
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
-async fn count(house: &House) -> usize {
-    house.get(api::path::DATASETS).await.json::<Value>()["datasets"].as_array().unwrap().len()
+async fn count(server: &TestServer) -> usize {
+    server.get(api::path::DATASETS).await.json::<Value>()["datasets"].as_array().unwrap().len()
 }
 
 #[tokio::test]
 async fn the_same_content_is_stored_once() {
-    let house = House::open().await;
-    let first = house.post("/api/v1/datasets?name=a.txt", "5\n7\n9\n").await;
-    house.clock.advance(Duration::from_mins(1));
+    let server = TestServer::open().await;
+    let first = server.post("/api/v1/datasets?name=a.txt", "5\n7\n9\n").await;
+    server.clock.advance(Duration::from_mins(1));
     // Another name, another format, the same lengths.
-    let again = house.post("/api/v1/datasets?name=b.json", "[5, 7, 9]").await;
+    let again = server.post("/api/v1/datasets?name=b.json", "[5, 7, 9]").await;
     assert_eq!((first.status, again.status), (201, 200));
     let (first, again): (Value, Value) = (first.json(), again.json());
     assert_eq!(first["dataset"], again["dataset"]);
     assert_eq!(again["report"]["format"], "JSON list");
-    assert_eq!(count(&house).await, 1);
+    assert_eq!(count(&server).await, 1);
 
     let columns = &first["dataset"]["text_tokens"];
     assert_eq!((&columns["mean"], &columns["median"], &columns["max"]), (&json!(7.0), &json!(7.0), &json!(9.0)));
     assert_eq!(columns["edges"].as_array().unwrap().len(), columns["counts"].as_array().unwrap().len() + 1);
 
     // Newest first.
-    house.post(api::path::DATASETS, "1 2 3").await;
-    let list: Value = house.get(api::path::DATASETS).await.json();
+    server.post(api::path::DATASETS, "1 2 3").await;
+    let list: Value = server.get(api::path::DATASETS).await.json();
     assert_eq!(list["datasets"][1]["id"], first["dataset"]["id"]);
-    let one: Value = house.get(&api::path::dataset(first["dataset"]["id"].as_str().unwrap())).await.json();
+    let one: Value = server.get(&api::path::dataset(first["dataset"]["id"].as_str().unwrap())).await.json();
     assert_eq!(one, first["dataset"]);
 }
 
 #[tokio::test]
 async fn histograms_and_images_are_datasets_too() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let file = json!({"schema": "hist/1", "unit": "tokens", "edges": [1, 100, 100, 500], "counts": [10, 5, 5]});
-    let uploaded: Value = house.post(api::path::DATASETS, file.to_string()).await.json();
+    let uploaded: Value = server.post(api::path::DATASETS, file.to_string()).await.json();
     assert_eq!((&uploaded["dataset"]["samples"], &uploaded["dataset"]["images"]), (&json!(20), &Value::Null));
 
-    let uploaded: Value = house.post(api::path::DATASETS, "num_tokens,images\n10,0\n20,3\n").await.json();
+    let uploaded: Value = server.post(api::path::DATASETS, "num_tokens,images\n10,0\n20,3\n").await.json();
     assert_eq!(uploaded["dataset"]["images"]["max"], 3.0);
 
-    let uploaded: Value = house.post("/api/v1/datasets?column=b", "a,b\n1,2\n3,4\n").await.json();
+    let uploaded: Value = server.post("/api/v1/datasets?column=b", "a,b\n1,2\n3,4\n").await.json();
     assert_eq!(uploaded["dataset"]["text_tokens"]["max"], 4.0);
     assert_eq!(uploaded["report"]["alternatives"], json!(["a"]));
 }
 
 #[tokio::test]
 async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     for (path, file, status, told) in [
         ("/api/v1/datasets", &b""[..], 422, "file is empty"),
         ("/api/v1/datasets", b"tokens\nmany\nfew\n", 422, "hold no length"),
@@ -62,54 +62,54 @@ async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
         ("/api/v1/datasets?column=nope", b"a,b\n1,2\n", 422, "\"nope\""),
         ("/api/v1/datasets", b"{\"schema\":\"hist/1\",\"edges\":[1,2],\"counts\":[0]}", 422, "every count is zero"),
     ] {
-        let reply = house.post(path, file.to_vec()).await;
+        let reply = server.post(path, file.to_vec()).await;
         assert_eq!(reply.status, status, "{reply:?}");
         assert!(reply.problem().detail.contains(told), "{reply:?}");
     }
-    assert_eq!(house.post("/api/v1/datasets?name=a&name=b", "5").await.problem().status, 400);
-    assert_eq!(count(&house).await, 0);
+    assert_eq!(server.post("/api/v1/datasets?name=a&name=b", "5").await.problem().status, 400);
+    assert_eq!(count(&server).await, 0);
 }
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_by_its_size() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     // Formats that are read whole; line formats can be larger.
     let mut json = vec![b' '; (64 << 20) + 1];
     json[0] = b'[';
-    let reply = house.post(api::path::DATASETS, json).await;
+    let reply = server.post(api::path::DATASETS, json).await;
     assert_eq!(reply.problem().status, 413, "{reply:?}");
-    let reply = house.request("PUT", api::path::SCENARIOS, vec![b' '; (1 << 20) + 1]).await;
+    let reply = server.request("PUT", api::path::SCENARIOS, vec![b' '; (1 << 20) + 1]).await;
     assert_eq!(reply.problem().status, 413);
 }
 
 #[tokio::test]
 async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
-    let house = House::open().await;
-    let upload = || house.post(api::path::DATASETS, "512 1024 2048");
+    let server = TestServer::open().await;
+    let upload = || server.post(api::path::DATASETS, "512 1024 2048");
     let id = upload().await.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned();
-    let mut scenario = house::scenario();
+    let mut scenario = test_server::scenario();
     scenario["workload"]["samples"] = json!({"kind": "dataset", "id": id});
-    let asked = house.store(&scenario).await;
+    let asked = server.store(&scenario).await;
 
-    house.clock.advance(Duration::from_hours(1));
-    assert_eq!(house.delete(&api::path::dataset(&id)).await.status, 204);
-    let gone = house.get(&api::path::dataset(&id)).await;
+    server.clock.advance(Duration::from_hours(1));
+    assert_eq!(server.delete(&api::path::dataset(&id)).await.status, 204);
+    let gone = server.get(&api::path::dataset(&id)).await;
     assert_eq!(gone.status, 410);
     assert!(gone.problem().detail.contains("2026-01-01T01:00:00Z"), "{gone:?}");
-    assert_eq!(house.delete(&api::path::dataset(&id)).await.status, 410);
-    assert_eq!(house.delete(&api::path::dataset("nothing")).await.problem().status, 404);
-    assert_eq!(count(&house).await, 0);
+    assert_eq!(server.delete(&api::path::dataset(&id)).await.status, 410);
+    assert_eq!(server.delete(&api::path::dataset("nothing")).await.problem().status, 404);
+    assert_eq!(count(&server).await, 0);
 
     // The scenario is still there, but cannot be planned, nor asked anew.
-    assert_eq!(house.get(&api::path::scenario(&asked)).await.status, 200);
-    assert_eq!(house.post(&api::path::plan(&asked), "").await.pointers(), ["/workload/samples/id"]);
+    assert_eq!(server.get(&api::path::scenario(&asked)).await.status, 200);
+    assert_eq!(server.post(&api::path::plan(&asked), "").await.pointers(), ["/workload/samples/id"]);
     scenario["seed"] = json!(99);
-    let reply = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+    let reply = server.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
     assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/samples/id".to_owned()]));
 
     let again = upload().await;
     assert_eq!((again.status, again.json::<Value>()["dataset"]["id"].as_str().unwrap()), (201, id.as_str()));
-    assert_eq!(house.get(&api::path::dataset(&id)).await.status, 200);
+    assert_eq!(server.get(&api::path::dataset(&id)).await.status, 200);
 }
 
 /// Lengths of real documents and prompts, in the folder that PLANSCOPE_DATA names, are planned by sequence.
@@ -119,7 +119,7 @@ async fn real_lengths_are_planned_by_sequence() {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so there are no real lengths");
         return;
     };
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let folder = std::path::Path::new(&data).join("data/lengths");
     for (file, column) in
         [("arxiv_summarization.csv", "num_total_tokens"), ("splitwise_code.csv", "num_prefill_tokens")]
@@ -127,7 +127,7 @@ async fn real_lengths_are_planned_by_sequence() {
         let lengths = std::fs::read_to_string(folder.join(file)).unwrap();
         let rows = lengths.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
         let path = format!("{}?name={file}&column={column}", api::path::DATASETS);
-        let uploaded = house.post(&path, lengths).await;
+        let uploaded = server.post(&path, lengths).await;
         assert_eq!(uploaded.status, 201, "{uploaded:?}");
         let uploaded: Value = uploaded.json();
         assert_eq!(uploaded["dataset"]["samples"], rows);
@@ -139,9 +139,9 @@ async fn real_lengths_are_planned_by_sequence() {
             },
             "training": {"gradients": "bf16"}, "planners": ["hydraulis", "dhp"], "iterations": 2
         });
-        let id = house.store(&scenario).await;
-        assert_eq!(house.plan(&id).await["state"]["state"], "done");
-        let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+        let id = server.store(&scenario).await;
+        assert_eq!(server.plan(&id).await["state"]["state"], "done");
+        let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
         for result in outcome["outcome"]["results"].as_array().unwrap() {
             assert_eq!(result["answer"]["status"], "planned", "{file}: {result}");
             let iterations = result["answer"]["iterations"].as_array().unwrap();
@@ -156,8 +156,8 @@ async fn real_lengths_are_planned_by_sequence() {
 /// Rows with images, video and sound, written by us.
 const MEDIA: &str = include_str!("../../e2e/fixtures/media_rows.jsonl");
 
-async fn uploaded(house: &House, rule: &str) -> Value {
-    let reply = house.post(&format!("/api/v1/datasets?name=media.jsonl{rule}"), MEDIA).await;
+async fn uploaded(server: &TestServer, rule: &str) -> Value {
+    let reply = server.post(&format!("/api/v1/datasets?name=media.jsonl{rule}"), MEDIA).await;
     assert!(matches!(reply.status, 200 | 201), "{reply:?}");
     reply.json()
 }
@@ -165,13 +165,13 @@ async fn uploaded(house: &House, rule: &str) -> Value {
 /// InternVL makes 256 tokens of every tile, so the backbone's mean is that of the text and 256 times the mean of the tiles.
 #[tokio::test]
 async fn media_become_items_by_the_rule_that_is_chosen() {
-    let house = House::open().await;
-    let plain = uploaded(&house, "").await;
+    let server = TestServer::open().await;
+    let plain = uploaded(&server, "").await;
     let advice = plain["report"]["media"]["advice"].as_str().unwrap();
     assert!(advice.contains("internvl") && advice.contains("qwen2-audio"), "{advice}");
     assert_eq!(plain["dataset"]["shaped"], Value::Null);
 
-    let tiles = uploaded(&house, "&preprocessing=internvl").await;
+    let tiles = uploaded(&server, "&preprocessing=internvl").await;
     let (dataset, shaped) = (&tiles["dataset"], &tiles["report"]["media"]["shaped"]);
     assert_eq!(dataset["shaped"]["preprocessing"], "internvl");
     assert_eq!((&shaped["with_items"], &shaped["without_items"]), (&json!(36), &json!(4)));
@@ -181,29 +181,32 @@ async fn media_become_items_by_the_rule_that_is_chosen() {
     assert!((mean(&dataset["shaped"]["backbone_tokens"]) - expected).abs() < 1e-9, "{tiles}");
     assert_eq!(shaped["mean_batch"], dataset["images"]["mean"]);
 
-    let native = uploaded(&house, "&preprocessing=qwen-vl").await;
+    let native = uploaded(&server, "&preprocessing=qwen-vl").await;
     let ids = [&plain, &tiles, &native].map(|uploaded| uploaded["dataset"]["id"].as_str().unwrap().to_owned());
     assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
     // Stored, listed, deleted and brought back with its rule.
-    assert_eq!(house.get(&api::path::dataset(&ids[1])).await.json::<Value>(), *dataset);
-    assert_eq!(uploaded(&house, "&preprocessing=internvl").await["dataset"], *dataset);
-    house.delete(&api::path::dataset(&ids[1])).await;
-    assert_eq!(house.post(&api::path::dataset_restore(&ids[1]), "").await.json::<Value>()["shaped"], dataset["shaped"]);
-    assert_eq!(count(&house).await, 3);
+    assert_eq!(server.get(&api::path::dataset(&ids[1])).await.json::<Value>(), *dataset);
+    assert_eq!(uploaded(&server, "&preprocessing=internvl").await["dataset"], *dataset);
+    server.delete(&api::path::dataset(&ids[1])).await;
+    assert_eq!(
+        server.post(&api::path::dataset_restore(&ids[1]), "").await.json::<Value>()["shaped"],
+        dataset["shaped"]
+    );
+    assert_eq!(count(&server).await, 3);
 
-    let reply = house.post("/api/v1/datasets?preprocessing=clip", MEDIA).await.problem();
+    let reply = server.post("/api/v1/datasets?preprocessing=clip", MEDIA).await.problem();
     assert!(reply.status == 400 && reply.detail.contains("llava-onevision"), "{reply:?}");
     let zero = "{\"text_tokens\": 5, \"images\": [[0, 9]]}\n".repeat(3);
-    let reply = house.post("/api/v1/datasets?preprocessing=internvl", zero).await.problem();
+    let reply = server.post("/api/v1/datasets?preprocessing=internvl", zero).await.problem();
     assert!(reply.status == 422 && reply.detail.contains("line 1: images: image 1: 0 x 9 pixels"), "{reply:?}");
-    let lengths: Value = house.post("/api/v1/datasets?preprocessing=internvl", "5 7 9").await.json();
+    let lengths: Value = server.post("/api/v1/datasets?preprocessing=internvl", "5 7 9").await.json();
     assert!(lengths["report"]["media"]["advice"].as_str().unwrap().contains("nothing to preprocess"), "{lengths}");
 }
 
 /// What DFLOP plans on the samples of a rule; a dataset for sound is refused by name.
 #[tokio::test(flavor = "multi_thread")]
 async fn dflop_plans_what_the_rule_made() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut stages = Vec::new();
     for (rule, model, noted) in [
         ("internvl", "internvl3-8b", false),
@@ -211,7 +214,7 @@ async fn dflop_plans_what_the_rule_made() {
         ("llava-onevision", "llava-ov-7b", false),
         ("internvl", "llava-ov-7b", true),
     ] {
-        let dataset = uploaded(&house, &format!("&preprocessing={rule}")).await;
+        let dataset = uploaded(&server, &format!("&preprocessing={rule}")).await;
         let scenario = json!({
             "schema": "scenario/1", "model": {"preset": model}, "cluster": {"preset": "a100-80gb", "nodes": 1},
             "workload": {
@@ -220,9 +223,9 @@ async fn dflop_plans_what_the_rule_made() {
             },
             "training": {"recompute": "full"}, "planners": ["1f1b", "dflop"], "iterations": 2
         });
-        let id = house.store(&scenario).await;
-        assert_eq!(house.plan(&id).await["state"]["state"], "done");
-        let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+        let id = server.store(&scenario).await;
+        assert_eq!(server.plan(&id).await["state"]["state"], "done");
+        let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
         let workload = &outcome["outcome"]["workload"];
         let note = workload["notes"][0].as_str().unwrap_or_default();
         assert_eq!(note.contains("items of 1024 tokens in the encoder"), noted, "{rule} {model}: {note}");
@@ -238,10 +241,10 @@ async fn dflop_plans_what_the_rule_made() {
         assert!(stages[..place].iter().all(|other| other != one), "rule {place} changes nothing");
     }
 
-    let sound = uploaded(&house, "&preprocessing=qwen2-audio").await;
-    let mut scenario = house::scenario();
+    let sound = uploaded(&server, "&preprocessing=qwen2-audio").await;
+    let mut scenario = test_server::scenario();
     scenario["model"] = json!({"preset": "llava-ov-7b"});
     scenario["workload"]["samples"] = json!({"kind": "dataset", "id": sound["dataset"]["id"]});
-    let reply = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+    let reply = server.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
     assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/samples/audio_clips".to_owned()]));
 }

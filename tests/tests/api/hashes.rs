@@ -4,7 +4,7 @@ use std::path::Path;
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
 use planner::sweep::{Heading, Shard, Sweep};
@@ -44,39 +44,39 @@ const TABLE: &str =
     "schema = \"log-table/1\"\n[[line]]\nname = \"Ours\"\npattern = '^STEP (?P<step>[0-9]+) (?P<pairs>.*)'\n";
 
 /// Something of every kind.
-async fn filled(house: &House) {
-    let scenario = house.store(&house::scenario()).await;
-    assert_eq!(house.plan(&scenario).await["state"]["state"], "done");
-    assert_eq!(house.post(api::path::DATASETS, "5\n7\n9\n").await.status, 201);
+async fn filled(server: &TestServer) {
+    let scenario = server.store(&test_server::scenario()).await;
+    assert_eq!(server.plan(&scenario).await["state"]["state"], "done");
+    assert_eq!(server.post(api::path::DATASETS, "5\n7\n9\n").await.status, 201);
 
-    let opened: Value = house.post(api::path::RUNS, json!({"log_table": TABLE}).to_string()).await.json();
+    let opened: Value = server.post(api::path::RUNS, json!({"log_table": TABLE}).to_string()).await.json();
     let (run, token) = (opened["run"].as_str().unwrap(), opened["ingest_token"].as_str().unwrap());
     let log = "STEP 1 loss=2.5\nSTEP 2 loss=2.25\nSTEP 3 loss=2.125\n";
     let send = Request::patch(format!("{}?offset=0", api::path::run_log(run)))
         .header("authorization", format!("Bearer {token}"))
         .body(Body::from(log));
-    assert_eq!(house.send(send.unwrap()).await.status, 204);
+    assert_eq!(server.send(send.unwrap()).await.status, 204);
 
     let event = |name: &str, ts: u32| json!({"ph": "X", "cat": "user_annotation", "name": name, "pid": 0, "tid": 0, "ts": ts, "dur": 5});
     let counter = |ts: u32| json!({"ph": "C", "name": "memory", "pid": 0, "ts": ts, "args": {"bytes": ts * 8}});
     let trace = json!({"traceEvents": [event("PP:0F0", 1), event("PP:0B0", 10), counter(1), counter(10)]});
-    assert_eq!(house.post(api::path::TRACES, trace.to_string()).await.status, 201);
+    assert_eq!(server.post(api::path::TRACES, trace.to_string()).await.status, 201);
 
     let layers = r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
         "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#;
     let profile = format!("{}?name=computation_profiling_bf16.json", api::path::PROFILES);
-    let reply = house.post(&profile, layers).await;
+    let reply = server.post(&profile, layers).await;
     assert_eq!(reply.status, 201, "{reply:?}");
 
     let sweep = json!({
-        "schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [0, 5000]}],
+        "schema": "sweep/1", "scenario": test_server::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [0, 5000]}],
     })
     .to_string();
-    let id = house.post(api::path::SWEEPS, sweep.clone()).await.json::<Value>()["id"].as_str().unwrap().to_owned();
+    let id = server.post(api::path::SWEEPS, sweep.clone()).await.json::<Value>()["id"].as_str().unwrap().to_owned();
     let sweep = Sweep::parse(&sweep).unwrap();
     let row = sweep.point(0).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
     let rows = format!("{}\n{}\n", Heading::of(&sweep, Shard::WHOLE).line(), serde_json::to_string(&row).unwrap());
-    assert_eq!(house.post(&api::path::sweep_points(&id), rows).await.status, 200);
+    assert_eq!(server.post(&api::path::sweep_points(&id), rows).await.status, 200);
 }
 
 async fn connect(path: &Path) -> SqliteConnection {
@@ -105,9 +105,9 @@ async fn replace(connection: &mut SqliteConnection, table: &str, column: &str, o
 /// Finding 11: changed bytes in logs were not seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
-    let house = House::open().await;
-    filled(&house).await;
-    let path = house.path("planscope.db");
+    let server = TestServer::open().await;
+    filled(&server).await;
+    let path = server.path("planscope.db");
     let sound = verify(&path).await.unwrap();
     assert_eq!((sound.faults, sound.unhashed), (vec![], 0));
 
@@ -134,18 +134,18 @@ async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
 /// A piece of a log that was damaged is not joined with what comes next, which would hide the damage.
 #[tokio::test]
 async fn a_damaged_piece_of_a_log_stays_damaged_when_the_log_goes_on() {
-    let house = House::open().await;
-    let opened: Value = house.post(api::path::RUNS, "{}").await.json();
+    let server = TestServer::open().await;
+    let opened: Value = server.post(api::path::RUNS, "{}").await.json();
     let (run, token) = (opened["run"].as_str().unwrap(), opened["ingest_token"].as_str().unwrap());
     let send = async |offset: usize, text: &'static str| {
         let request = Request::patch(format!("{}?offset={offset}", api::path::run_log(run)))
             .header("authorization", format!("Bearer {token}"))
             .body(Body::from(text));
-        assert_eq!(house.send(request.unwrap()).await.status, 204);
+        assert_eq!(server.send(request.unwrap()).await.status, 204);
     };
     send(0, "a line\n").await;
     send(7, "and another\n").await;
-    let path = house.path("planscope.db");
+    let path = server.path("planscope.db");
     let mut connection = connect(&path).await;
     let pieces = "SELECT count(*) FROM run_chunk";
     let joined: i64 = sqlx::query_scalar(pieces).fetch_one(&mut connection).await.unwrap();

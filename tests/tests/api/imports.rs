@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures::{StreamExt, stream};
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 use server::arrival::BodyLimits;
 use server::imports::ImportLimits;
 use server::shares::Sharer;
@@ -21,22 +21,22 @@ const PROFILE: (&str, &str) = (
         "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#,
 );
 
-async fn impatient() -> House {
+async fn impatient() -> TestServer {
     let import_limits = ImportLimits { patience: Duration::from_millis(50), ..ImportLimits::default() };
-    House::with(Settings { import_limits, ..Settings::default() }).await
+    TestServer::with(Settings { import_limits, ..Settings::default() }).await
 }
 
 /// Several of the largest at once would take all memory.
 #[tokio::test]
 async fn files_are_read_in_turn() {
-    let house = impatient().await;
+    let server = impatient().await;
     for (path, file) in FILES {
-        let turn = house.app.imports.turn().await.unwrap();
-        let refused = house.post(path, file).await;
+        let turn = server.app.imports.turn().await.unwrap();
+        let refused = server.post(path, file).await;
         assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"), "{path}");
         assert_eq!(refused.problem().kind, "/problems/imports-full", "{path}");
         drop(turn);
-        assert_eq!(house.post(path, file).await.status, 201, "{path}");
+        assert_eq!(server.post(path, file).await.status, 201, "{path}");
     }
 }
 
@@ -51,42 +51,42 @@ fn unfinished(file: Vec<u8>) -> Body {
 async fn files_have_the_room_of_the_bytes_that_came() {
     let patience = Duration::from_millis(50);
     let body_limits = BodyLimits { held_bytes: 64 << 10, patience, small_bytes: 1, ..BodyLimits::default() };
-    let house = House::with(Settings { body_limits, ..Settings::default() }).await;
+    let server = TestServer::with(Settings { body_limits, ..Settings::default() }).await;
     // One byte of a file that may have 256 MiB.
-    let mut first = Box::pin(house.post(api::path::RUN_IMPORT, unfinished(vec![b'5'])));
+    let mut first = Box::pin(server.post(api::path::RUN_IMPORT, unfinished(vec![b'5'])));
     assert!(futures::poll!(first.as_mut()).is_pending());
-    assert_eq!(house.app.bodies.held_bytes(), 1 << 10);
+    assert_eq!(server.app.bodies.held_bytes(), 1 << 10);
     let rest = unfinished(b"5\n".repeat(32 << 9));
-    let mut second = Box::pin(house.post(api::path::DATASETS, rest));
+    let mut second = Box::pin(server.post(api::path::DATASETS, rest));
     assert!(futures::poll!(second.as_mut()).is_pending());
-    assert_eq!(house.app.bodies.held_bytes(), 33 << 10);
+    assert_eq!(server.app.bodies.held_bytes(), 33 << 10);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
-        let refused = house.post(path, file).await;
+        let refused = server.post(path, file).await;
         assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"), "{path}");
         assert_eq!(refused.problem().kind, "/problems/bodies-full", "{path}");
     }
     drop((first, second));
-    assert_eq!(house.app.bodies.held_bytes(), 0);
+    assert_eq!(server.app.bodies.held_bytes(), 0);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
-        assert_eq!(house.post(path, file).await.status, 201, "{path}");
+        assert_eq!(server.post(path, file).await.status, 201, "{path}");
     }
-    assert_eq!(house.app.bodies.held_bytes(), 0);
+    assert_eq!(server.app.bodies.held_bytes(), 0);
 }
 
 /// Finding 4 of the attack: a body that came quickly is silent for hours.
 #[tokio::test]
 async fn a_body_that_falls_silent_is_ended() {
     let body_limits = BodyLimits { silence: Duration::from_millis(20), ..BodyLimits::default() };
-    let house = House::with(Settings { body_limits, ..Settings::default() }).await;
+    let server = TestServer::with(Settings { body_limits, ..Settings::default() }).await;
     for (method, path) in [
         ("PUT", api::path::SCENARIOS),
         ("POST", api::path::DATASETS),
         ("POST", api::path::RUN_IMPORT),
         ("POST", api::path::TRACES),
     ] {
-        let reply = house.request(method, path, unfinished(vec![b' '; 100_000])).await;
+        let reply = server.request(method, path, unfinished(vec![b' '; 100_000])).await;
         assert_eq!((reply.problem().status, &*reply.problem().kind), (408, "/problems/body-timeout"), "{path}");
-        assert_eq!((reply.header("connection"), house.app.bodies.held_bytes()), ("close", 0), "{path}");
+        assert_eq!((reply.header("connection"), server.app.bodies.held_bytes()), ("close", 0), "{path}");
     }
 }
 
@@ -94,18 +94,18 @@ async fn a_body_that_falls_silent_is_ended() {
 #[tokio::test]
 async fn few_traces_are_on_their_way_at_once() {
     let trace_limits = |limits: &mut TraceLimits| limits.patience = Duration::from_millis(50);
-    let house = House::with(Settings { trace_limits, ..Settings::default() }).await;
+    let server = TestServer::with(Settings { trace_limits, ..Settings::default() }).await;
     let sharer = |last: u8| Sharer::new([10, 0, 0, last].into(), None);
-    let first = house.app.traces.place(&sharer(1)).await.unwrap();
-    let second = house.app.traces.place(&sharer(1)).await.unwrap();
-    assert!(house.app.traces.place(&sharer(1)).await.is_err());
-    assert_eq!(house.post(api::path::TRACES, TRACE).await.status, 201, "another sender has a place");
-    let third = house.app.traces.place(&sharer(2)).await.unwrap();
-    let refused = house.post(api::path::TRACES, OTHER_TRACE).await;
+    let first = server.app.traces.place(&sharer(1)).await.unwrap();
+    let second = server.app.traces.place(&sharer(1)).await.unwrap();
+    assert!(server.app.traces.place(&sharer(1)).await.is_err());
+    assert_eq!(server.post(api::path::TRACES, TRACE).await.status, 201, "another sender has a place");
+    let third = server.app.traces.place(&sharer(2)).await.unwrap();
+    let refused = server.post(api::path::TRACES, OTHER_TRACE).await;
     assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"));
     assert_eq!(refused.problem().kind, "/problems/imports-full");
     drop(first);
-    assert_eq!(house.post(api::path::TRACES, OTHER_TRACE).await.status, 201);
+    assert_eq!(server.post(api::path::TRACES, OTHER_TRACE).await.status, 201);
     drop((second, third));
 }
 
@@ -120,16 +120,16 @@ async fn a_trace_that_drips_holds_no_place() {
         limits.patience = Duration::from_millis(50);
         limits.on_their_way = 1;
     };
-    let house = House::with(Settings { trace_limits, ..Settings::default() }).await;
+    let server = TestServer::with(Settings { trace_limits, ..Settings::default() }).await;
     let mut drips: Vec<_> = [1, 100, 1 << 20].map(|bytes| unfinished(vec![b' '; bytes])).into();
-    let mut drips: Vec<_> = drips.drain(..).map(|body| Box::pin(house.post(api::path::TRACES, body))).collect();
+    let mut drips: Vec<_> = drips.drain(..).map(|body| Box::pin(server.post(api::path::TRACES, body))).collect();
     for drip in &mut drips {
         // Long enough for what is there to be written.
         assert!(tokio::time::timeout(Duration::from_millis(100), drip.as_mut()).await.is_err());
     }
-    assert_eq!(house.post(api::path::TRACES, TRACE).await.status, 201);
+    assert_eq!(server.post(api::path::TRACES, TRACE).await.status, 201);
     // Behind its first MiB a trace has a place.
-    let mut large = Box::pin(house.post(api::path::TRACES, unfinished(vec![b' '; (1 << 20) + 1])));
+    let mut large = Box::pin(server.post(api::path::TRACES, unfinished(vec![b' '; (1 << 20) + 1])));
     assert!(tokio::time::timeout(Duration::from_millis(500), large.as_mut()).await.is_err());
-    assert_eq!(house.post(api::path::TRACES, OTHER_TRACE).await.status, 503);
+    assert_eq!(server.post(api::path::TRACES, OTHER_TRACE).await.status, 503);
 }

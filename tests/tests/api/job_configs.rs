@@ -2,7 +2,7 @@
 
 use api::job_config::{ConfigFormat, JobConfig};
 use api::problem::Problem;
-use harness::House;
+use harness::TestServer;
 
 const TORCHTITAN: &str = "
 [model]
@@ -18,9 +18,9 @@ data_parallel_shard_degree = 8
 
 #[tokio::test]
 async fn a_configuration_becomes_a_scenario_that_can_be_stored() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let path = format!("{}?name=llama3_8b.toml", api::path::JOB_CONFIGS);
-    let reply = house.request("POST", &path, TORCHTITAN.to_owned()).await;
+    let reply = server.request("POST", &path, TORCHTITAN.to_owned()).await;
     assert_eq!(reply.status, 200);
     let config: JobConfig = reply.json();
     assert_eq!((config.format, config.read.len()), (ConfigFormat::Torchtitan, 5));
@@ -28,17 +28,17 @@ async fn a_configuration_becomes_a_scenario_that_can_be_stored() {
     assert_eq!(config.scenario.workload.global_batch, 8);
     assert_eq!(config.unknown, ["training.secret_key"]);
     let stored = serde_json::to_string(&config.scenario).unwrap();
-    let reply = house.request("PUT", api::path::SCENARIOS, stored).await;
+    let reply = server.request("PUT", api::path::SCENARIOS, stored).await;
     assert_eq!(reply.status, 201, "the scenario is valid");
 }
 
 #[tokio::test]
 async fn a_file_of_another_kind_is_a_problem_that_names_what_is_read() {
-    let house = House::open().await;
-    let reply = house.request("POST", api::path::JOB_CONFIGS, "hello".to_owned()).await;
+    let server = TestServer::open().await;
+    let reply = server.request("POST", api::path::JOB_CONFIGS, "hello".to_owned()).await;
     let problem: Problem = reply.json();
     assert_eq!((problem.status, problem.title.as_str()), (422, "The configuration file cannot be read"));
     assert!(problem.detail.contains("torchtitan job files (TOML)"), "{}", problem.detail);
-    let large = house.request("POST", api::path::JOB_CONFIGS, " ".repeat((1 << 20) + 1)).await;
+    let large = server.request("POST", api::path::JOB_CONFIGS, " ".repeat((1 << 20) + 1)).await;
     assert_eq!(large.status, 413);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use harness::{House, Settings, house};
+use harness::{Settings, TestServer, test_server};
 use planner::outcome::ENGINE;
 use serde_json::{Value, json};
 use server::store::{Fault, MIGRATIONS, Store, verify};
@@ -44,16 +44,16 @@ struct Contents {
 
 /// As this version's server stores them, so that the fixtures need not be written anew with every field of a scenario.
 async fn contents() -> Contents {
-    let house = House::open().await;
-    let scenario = house.store(&house::scenario()).await;
-    let dataset: Value = house.post(api::path::DATASETS, "5\n7\n9\n").await.json();
+    let server = TestServer::open().await;
+    let scenario = server.store(&test_server::scenario()).await;
+    let dataset: Value = server.post(api::path::DATASETS, "5\n7\n9\n").await.json();
     let dataset = dataset["dataset"]["id"].as_str().unwrap().to_owned();
     let written = json!({
-        "schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
+        "schema": "sweep/1", "scenario": test_server::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
     });
-    let sweep: Value = house.post(api::path::SWEEPS, written.to_string()).await.json();
+    let sweep: Value = server.post(api::path::SWEEPS, written.to_string()).await.json();
     let sweep = sweep["id"].as_str().unwrap().to_owned();
-    let mut connection = connect(&house.path("planscope.db")).await;
+    let mut connection = connect(&server.path("planscope.db")).await;
     let sweep_json = sqlx::query_scalar("SELECT sweep_json FROM sweep").fetch_one(&mut connection).await.unwrap();
     let json = sqlx::query_scalar("SELECT scenario_json FROM scenario").fetch_one(&mut connection).await.unwrap();
     let content = sqlx::query_scalar("SELECT content_json FROM dataset").fetch_one(&mut connection).await.unwrap();
@@ -113,9 +113,9 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         database_of(version, &path, &contents).await;
         assert_eq!(faults(&path).await, (vec![], version < latest), "version {version}");
 
-        let house = House::upon(folder, Settings::default()).await;
+        let server = TestServer::upon(folder, Settings::default()).await;
         // What was there from the first version on has what later ones give it.
-        let scenarios: Value = house.get(api::path::SCENARIOS).await.json();
+        let scenarios: Value = server.get(api::path::SCENARIOS).await.json();
         let scenario = &scenarios["scenarios"][0];
         assert_eq!(
             (&scenario["id"], &scenario["title"]),
@@ -124,39 +124,39 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         );
         assert_eq!(scenario["model"], "Llama-2 7B", "version {version}: {scenario}");
         assert_eq!(scenario.get("source").is_some(), version >= 11, "version {version}: {scenario}");
-        let datasets: Value = house.get(api::path::DATASETS).await.json();
+        let datasets: Value = server.get(api::path::DATASETS).await.json();
         let dataset = &datasets["datasets"][0];
         assert_eq!(dataset["id"], json!(contents.dataset.0));
         assert_eq!(dataset["bytes"], json!(contents.dataset.1.len()), "version {version}");
         if version >= 2 {
-            let log = house.get(&api::path::run_log("run-of-version-2")).await;
+            let log = server.get(&api::path::run_log("run-of-version-2")).await;
             assert_eq!(log.text(), contents.log, "version {version}");
         }
         if version >= 4 {
-            let profiles: Value = house.get(api::path::PROFILES).await.json();
+            let profiles: Value = server.get(api::path::PROFILES).await.json();
             assert_eq!(profiles["profiles"][0]["name"], "measured", "version {version}");
         }
         if version >= 6 {
-            let run: Value = house.get(&api::path::run("run-of-version-6")).await.json();
+            let run: Value = server.get(&api::path::run("run-of-version-6")).await.json();
             assert_eq!(run["summary"]["end_reason"], "it was enough", "version {version}");
         }
         if version >= 8 {
-            let sweep: Value = house.get(&api::path::sweep(&contents.sweep.0)).await.json();
+            let sweep: Value = server.get(&api::path::sweep(&contents.sweep.0)).await.json();
             assert_eq!(sweep["title"], "two sizes", "version {version}: {sweep}");
-            let list: Value = house.get(api::path::SWEEPS).await.json();
+            let list: Value = server.get(api::path::SWEEPS).await.json();
             let bytes = contents.sweep.1.len() + r#"{"of":"an older engine, µ"}"#.len();
             assert_eq!(list["stored_bytes"], json!(bytes), "version {version}");
         }
-        let left = house.store.reader().left_jobs().await.unwrap();
+        let left = server.store.reader().left_jobs().await.unwrap();
         assert_eq!(left.len(), usize::from(version >= 7), "version {version}");
         // And it goes on: what is there is planned, something new is stored.
-        assert_eq!(house.plan(&contents.scenario.0).await["state"]["state"], "done", "version {version}");
-        assert_eq!(faults(&house.path("planscope.db")).await, (vec![], false), "version {version}");
+        assert_eq!(server.plan(&contents.scenario.0).await["state"]["state"], "done", "version {version}");
+        assert_eq!(faults(&server.path("planscope.db")).await, (vec![], false), "version {version}");
         // Rows of earlier versions get their hashes.
-        while house.store.fill_hashes().await.unwrap() > 0 {}
-        let verdict = verify(&house.path("planscope.db")).await.unwrap();
+        while server.store.fill_hashes().await.unwrap() > 0 {}
+        let verdict = verify(&server.path("planscope.db")).await.unwrap();
         assert_eq!(verdict.unhashed, 0, "version {version}");
-        assert_eq!(faults(&house.path("planscope.db")).await, (vec![], false), "version {version}");
+        assert_eq!(faults(&server.path("planscope.db")).await, (vec![], false), "version {version}");
     }
 }
 

@@ -1,19 +1,19 @@
 //! The description of the API.
 
-use harness::House;
+use harness::TestServer;
 use serde_json::Value;
 
 #[tokio::test]
 async fn the_document_is_reviewed_whenever_it_changes() {
-    let house = House::open().await;
-    let document: Value = house.get("/api/v1/openapi.json").await.json();
+    let server = TestServer::open().await;
+    let document: Value = server.get("/api/v1/openapi.json").await.json();
     insta::assert_snapshot!("openapi", serde_json::to_string_pretty(&document).unwrap());
 }
 
 #[tokio::test]
 async fn every_failure_is_described_as_a_problem() {
-    let house = House::open().await;
-    let document: Value = house.get("/api/v1/openapi.json").await.json();
+    let server = TestServer::open().await;
+    let document: Value = server.get("/api/v1/openapi.json").await.json();
     let mut seen = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -38,8 +38,8 @@ async fn every_failure_is_described_as_a_problem() {
 /// Types of one name would be told as one: each page has the schema of its own rows.
 #[tokio::test]
 async fn pages_of_points_and_of_rows_are_not_the_same() {
-    let house = House::open().await;
-    let document: Value = house.get("/api/v1/openapi.json").await.json();
+    let server = TestServer::open().await;
+    let document: Value = server.get("/api/v1/openapi.json").await.json();
     for (path, rows) in [("/api/v1/runs/{run}/points", "points"), ("/api/v1/sweeps/{id}/points", "rows")] {
         let schema =
             &document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
@@ -51,8 +51,8 @@ async fn pages_of_points_and_of_rows_are_not_the_same() {
 /// Nothing stands under this name, and it is no identifier either.
 #[tokio::test]
 async fn what_is_answered_about_nothing_is_described() {
-    let house = House::open().await;
-    let document: Value = house.get("/api/v1/openapi.json").await.json();
+    let server = TestServer::open().await;
+    let document: Value = server.get("/api/v1/openapi.json").await.json();
     let mut seen = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let without_names: String = path
@@ -65,7 +65,7 @@ async fn what_is_answered_about_nothing_is_described() {
             if !path.contains('{') {
                 continue;
             }
-            let reply = house.request(&method.to_uppercase(), &without_names, "").await;
+            let reply = server.request(&method.to_uppercase(), &without_names, "").await;
             let described = &operation["responses"][reply.status.to_string()];
             assert!(described.is_object(), "{method} {without_names}: {} {}", reply.status, reply.text());
             seen += 1;

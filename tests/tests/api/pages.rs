@@ -2,22 +2,22 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::House;
+use harness::TestServer;
 
-async fn built() -> House {
-    let house = House::open().await;
-    let assets = house.path("web/assets");
+async fn built() -> TestServer {
+    let server = TestServer::open().await;
+    let assets = server.path("web/assets");
     std::fs::create_dir_all(&assets).unwrap();
-    std::fs::write(house.path("web/index.html"), "<!doctype html><title>Planscope</title>").unwrap();
-    std::fs::write(house.path("web/favicon.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>").unwrap();
+    std::fs::write(server.path("web/index.html"), "<!doctype html><title>Planscope</title>").unwrap();
+    std::fs::write(server.path("web/favicon.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>").unwrap();
     std::fs::write(assets.join("app-1234.js"), "export {}").unwrap();
     std::fs::write(assets.join("app-1234.js.br"), "compressed by the build").unwrap();
-    house
+    server
 }
 
 #[tokio::test]
 async fn page_paths_show_the_page_and_other_paths_do_not() {
-    let house = built().await;
+    let server = built().await;
     for path in [
         "/",
         "/new",
@@ -30,7 +30,7 @@ async fn page_paths_show_the_page_and_other_paths_do_not() {
         "/accuracy?set=a",
         "/scenarios?sort=age",
     ] {
-        let reply = house.get(path).await;
+        let reply = server.get(path).await;
         assert_eq!((reply.status, reply.header("content-type")), (200, "text/html; charset=utf-8"), "{path}");
         assert_eq!(reply.header("cache-control"), "no-cache", "{path}");
         assert!(reply.text().contains("Planscope"));
@@ -45,16 +45,16 @@ async fn page_paths_show_the_page_and_other_paths_do_not() {
         "/%2e%2e/planscope.db",
         "/index.html/",
     ] {
-        assert_eq!(house.get(path).await.problem().status, 404, "{path}");
+        assert_eq!(server.get(path).await.problem().status, 404, "{path}");
     }
 }
 
 #[tokio::test]
 async fn a_browser_on_a_wrong_path_gets_a_page_that_says_so() {
-    let house = built().await;
+    let server = built().await;
     let open = async |path: &str| {
         let request = Request::get(path).header("accept", "text/html,*/*;q=0.8").body(Body::empty()).unwrap();
-        house.send(request).await
+        server.send(request).await
     };
     for path in ["/nothing", "/s/a/b", "/runs/a/b/"] {
         let reply = open(path).await;
@@ -69,38 +69,38 @@ async fn a_browser_on_a_wrong_path_gets_a_page_that_says_so() {
 
 #[tokio::test]
 async fn files_of_the_build_are_kept_for_ever_and_sent_compressed() {
-    let house = built().await;
-    let plain = house.get("/assets/app-1234.js").await;
+    let server = built().await;
+    let plain = server.get("/assets/app-1234.js").await;
     assert_eq!(plain.header("cache-control"), "public, max-age=31536000, immutable");
     assert_eq!((plain.header("content-type"), plain.text()), ("text/javascript", "export {}"));
     let request =
         Request::get("/assets/app-1234.js").header("accept-encoding", "gzip, br").body(Body::empty()).unwrap();
-    let compressed = house.send(request).await;
+    let compressed = server.send(request).await;
     assert_eq!((compressed.header("content-encoding"), compressed.text()), ("br", "compressed by the build"));
-    assert_eq!(house.get("/favicon.svg").await.header("cache-control"), "no-cache");
+    assert_eq!(server.get("/favicon.svg").await.header("cache-control"), "no-cache");
 }
 
 #[tokio::test]
 async fn answers_of_the_api_are_compressed() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let request = Request::get(api::path::PRESETS).header("accept-encoding", "gzip").body(Body::empty()).unwrap();
-    let reply = house.send(request).await;
+    let reply = server.send(request).await;
     assert_eq!((reply.header("content-encoding"), &reply.body[..2]), ("gzip", &b"\x1f\x8b"[..]));
 }
 
 #[tokio::test]
 async fn without_a_build_the_page_says_how_to_make_one() {
-    let house = House::open().await;
-    let reply = house.get("/").await;
+    let server = TestServer::open().await;
+    let reply = server.get("/").await;
     assert_eq!(reply.status, 503);
     assert!(reply.text().contains("cargo xtask serve"), "{}", reply.text());
 }
 
 #[tokio::test]
 async fn a_path_says_which_methods_it_takes() {
-    let house = House::open().await;
-    let reply = house.request("PATCH", api::path::DATASETS, "").await;
+    let server = TestServer::open().await;
+    let reply = server.request("PATCH", api::path::DATASETS, "").await;
     assert_eq!(reply.problem().status, 405);
     assert!(reply.header("allow").contains("POST"), "{reply:?}");
-    assert_eq!(house.post("/nothing", "").await.problem().status, 404);
+    assert_eq!(server.post("/nothing", "").await.problem().status, 404);
 }

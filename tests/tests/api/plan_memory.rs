@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use harness::{House, Settings, engines, house};
+use harness::{Settings, TestServer, engines, test_server};
 use planner::outcome::ENGINE;
 use serde_json::{Value, json};
 use server::jobs::Limits;
@@ -32,12 +32,12 @@ fn with_memory(mebibytes: u64) -> Settings {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_more_than_all_memory_is_refused_with_what_fits() {
-    let house = House::with(with_memory(300)).await;
+    let server = TestServer::with(with_memory(300)).await;
     // 16 MiB, 4 x 86 MiB, and 4 x 33 MiB on two threads.
     let expected = "planning takes 492 MiB; the limit is 300 MiB; 2 iterations fit";
-    let id = house.store(&deep(4)).await;
+    let id = server.store(&deep(4)).await;
     for reply in
-        [house.post(&api::path::what_if(0), deep(4).to_string()).await, house.post(&api::path::plan(&id), "").await]
+        [server.post(&api::path::what_if(0), deep(4).to_string()).await, server.post(&api::path::plan(&id), "").await]
     {
         let problem = reply.problem();
         assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/iterations"));
@@ -45,10 +45,10 @@ async fn what_takes_more_than_all_memory_is_refused_with_what_fits() {
     }
     // A sweep has such a point as a row.
     let swept = json!({"schema": "sweep/1", "scenario": deep(4), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
-    let id = stored(&house, &swept).await;
+    let id = stored(&server, &swept).await;
     // On one thread two iterations are judged at the same time.
     let expected = "planning takes 426 MiB; the limit is 300 MiB; 2 iterations fit";
-    for row in planned(&house, &id).await {
+    for row in planned(&server, &id).await {
         assert_eq!(row["answer"]["errors"][0]["detail"], expected, "{row}");
     }
 }
@@ -56,10 +56,10 @@ async fn what_takes_more_than_all_memory_is_refused_with_what_fits() {
 /// A turn of a sweep has 64 MiB at first; this point takes 135.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_point_that_takes_more_than_a_usual_turn_has_a_larger_one() {
-    let house = House::with(with_memory(300)).await;
+    let server = TestServer::with(with_memory(300)).await;
     let swept = json!({"schema": "sweep/1", "scenario": deep(1), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
-    let id = stored(&house, &swept).await;
-    for row in planned(&house, &id).await {
+    let id = stored(&server, &swept).await;
+    for row in planned(&server, &id).await {
         assert_eq!(row["answer"]["status"], "planned", "{row}");
     }
 }
@@ -67,36 +67,36 @@ async fn a_point_that_takes_more_than_a_usual_turn_has_a_larger_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_given_up_keeps_its_reason() {
     let gate = Arc::new(AtomicBool::new(false));
-    let house = House::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await;
-    let id = house.store(&house::scenario()).await;
-    house.post(&api::path::keep(&id), "").await;
-    let job: Value = house.post(&api::path::plan(&id), "").await.json();
+    let server = TestServer::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await;
+    let id = server.store(&test_server::scenario()).await;
+    server.post(&api::path::keep(&id), "").await;
+    let job: Value = server.post(&api::path::plan(&id), "").await.json();
     let job = job["id"].as_str().unwrap().to_owned();
-    house.app.jobs.stop();
+    server.app.jobs.stop();
     for _ in 0..3 {
-        house.store.writer().begin_job(&job).await.unwrap();
+        server.store.writer().begin_job(&job).await.unwrap();
     }
-    let mut house = house;
+    let mut server = server;
     // The server that gives it up, and the one behind it.
     for _ in 0..2 {
-        house = house.restarted(Settings::default()).await;
-        assert_eq!(server::resumption::take_up_jobs(&house.app).await.unwrap(), 0);
-        let left: Value = house.get(&api::path::job(&job)).await.json();
+        server = server.restarted(Settings::default()).await;
+        assert_eq!(server::resumption::take_up_jobs(&server.app).await.unwrap(), 0);
+        let left: Value = server.get(&api::path::job(&job)).await.json();
         let detail = left["state"]["detail"].as_str().unwrap();
         assert!(detail.contains("times while it planned this scenario"), "{left}");
-        let list: Value = house.get(api::path::SCENARIOS).await.json();
+        let list: Value = server.get(api::path::SCENARIOS).await.json();
         assert_eq!(list["scenarios"][0]["failure"], detail, "{list}");
     }
     // Planning it again takes the reason back.
-    house.plan(&id).await;
-    let list: Value = house.get(api::path::SCENARIOS).await.json();
+    server.plan(&id).await;
+    let list: Value = server.get(api::path::SCENARIOS).await.json();
     assert_eq!(list["scenarios"][0]["failure"], Value::Null, "{list}");
     gate.store(true, Ordering::Relaxed);
 }
 
-async fn at_rest(house: &House, id: &str) -> Value {
+async fn at_rest(server: &TestServer, id: &str) -> Value {
     for _ in 0..1_000 {
-        let sweep: Value = house.get(&api::path::sweep(id)).await.json();
+        let sweep: Value = server.get(&api::path::sweep(id)).await.json();
         if sweep["progress"]["state"]["state"] != "running" {
             return sweep;
         }
@@ -108,31 +108,31 @@ async fn at_rest(house: &House, id: &str) -> Value {
 /// Nine servers ended at three of five points.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_whose_third_point_ends_servers_is_given_up() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let swept = json!({
-        "schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/seed", "values": [1, 2, 3, 4, 5]}],
+        "schema": "sweep/1", "scenario": test_server::scenario(), "axes": [{"pointer": "/seed", "values": [1, 2, 3, 4, 5]}],
     });
-    let id = stored(&house, &swept).await;
-    let writer = house.store.writer();
-    writer.want_sweep(&id, Some(house.app.clock.now())).await.unwrap();
+    let id = stored(&server, &swept).await;
+    let writer = server.store.writer();
+    writer.want_sweep(&id, Some(server.app.clock.now())).await.unwrap();
     for _ in 0..3 {
         writer.begin_points(&id, ENGINE, &[0, 1, 2]).await.unwrap();
     }
-    let house = house.restarted(Settings::default()).await;
-    assert_eq!(house.store.reader().wanted_sweeps().await.unwrap(), [id.as_str()]);
-    house.post(&api::path::sweep_start(&id), "").await;
-    let sweep = at_rest(&house, &id).await;
+    let server = server.restarted(Settings::default()).await;
+    assert_eq!(server.store.reader().wanted_sweeps().await.unwrap(), [id.as_str()]);
+    server.post(&api::path::sweep_start(&id), "").await;
+    let sweep = at_rest(&server, &id).await;
     let detail = sweep["progress"]["state"]["detail"].as_str().unwrap();
     assert!(detail.starts_with("given up: the server ended while it planned"), "{sweep}");
-    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
+    assert!(server.store.reader().wanted_sweeps().await.unwrap().is_empty());
     // The next server has the reason too, and the list.
-    let house = house.restarted(Settings::default()).await;
-    let again: Value = house.get(&api::path::sweep(&id)).await.json();
+    let server = server.restarted(Settings::default()).await;
+    let again: Value = server.get(&api::path::sweep(&id)).await.json();
     assert_eq!(again["progress"]["state"]["detail"], detail);
-    let list: Value = house.get(api::path::SWEEPS).await.json();
+    let list: Value = server.get(api::path::SWEEPS).await.json();
     assert_eq!(list["sweeps"][0]["failure"], detail, "{list}");
     // Whoever starts it again has the other points.
-    let rows = planned(&house, &id).await;
+    let rows = planned(&server, &id).await;
     let states: Vec<&Value> = rows.iter().map(|row| &row["answer"]["status"]).collect();
     assert_eq!(states, ["failed", "failed", "failed", "planned", "planned"]);
 }
@@ -141,13 +141,13 @@ async fn a_sweep_whose_third_point_ends_servers_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_has_eight_questions_at_once() {
     let gate = Arc::new(AtomicBool::new(false));
-    let house = Arc::new(House::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await);
+    let server = Arc::new(TestServer::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await);
     let mut asked = Vec::new();
     for seed in 0..9 {
-        let house = Arc::clone(&house);
-        let mut scenario = house::scenario();
+        let server = Arc::clone(&server);
+        let mut scenario = test_server::scenario();
         scenario["seed"] = json!(seed);
-        asked.push(tokio::spawn(async move { house.post(&api::path::what_if(0), scenario.to_string()).await.status }));
+        asked.push(tokio::spawn(async move { server.post(&api::path::what_if(0), scenario.to_string()).await.status }));
     }
     while !asked.iter().any(tokio::task::JoinHandle::is_finished) {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -5,7 +5,7 @@ mod published;
 use std::fmt::Write;
 use std::time::Duration;
 
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 /// Galvatron's times of a few layers: 4 and 9 ms a layer.
@@ -23,20 +23,20 @@ fn products(scale: u32) -> String {
     table
 }
 
-async fn send(house: &House, method: &str, path: &str, body: &Value) -> harness::Reply {
+async fn send(server: &TestServer, method: &str, path: &str, body: &Value) -> harness::Reply {
     let request = axum::http::Request::builder()
         .method(method)
         .uri(path)
         .header("content-type", "application/json")
         .body(axum::body::Body::from(body.to_string()))
         .unwrap();
-    house.send(request).await
+    server.send(request).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kernels_are_fitted_kept_and_used() {
-    let house = House::open().await;
-    let upload = async |query: &str, body: String| house.post(&format!("{}?{query}", api::path::PROFILES), body).await;
+    let server = TestServer::open().await;
+    let upload = async |query: &str, body: String| server.post(&format!("{}?{query}", api::path::PROFILES), body).await;
     assert_eq!(upload("name=p.csv", products(1)).await.problem().status, 422);
     assert_eq!(upload("name=p.csv&device=abacus", products(1)).await.problem().status, 422);
     let first = upload("name=p.csv&device=a100-80gb", products(1)).await;
@@ -53,40 +53,40 @@ async fn kernels_are_fitted_kept_and_used() {
     let both: Value = upload(&format!("name=q.csv&onto={id}"), products(2)).await.json();
     assert_eq!(both["summary"]["measurements"], 24);
     let (old, id) = (id, both["summary"]["id"].as_str().unwrap().to_owned());
-    assert_eq!(house.get(&api::path::profile(&old)).await.status, 410);
+    assert_eq!(server.get(&api::path::profile(&old)).await.status, 410);
 
     let change = json!({"name": "our nodes", "tags": ["b", "a", "b"], "note": "in May"});
-    assert_eq!(send(&house, "PATCH", &api::path::profile(&id), &change).await.status, 200);
-    let list: Value = house.get(&format!("{}?search=NODES&tag=a", api::path::PROFILES)).await.json();
+    assert_eq!(send(&server, "PATCH", &api::path::profile(&id), &change).await.status, 200);
+    let list: Value = server.get(&format!("{}?search=NODES&tag=a", api::path::PROFILES)).await.json();
     assert_eq!((&list["profiles"][0]["id"], &list["tags"]), (&json!(id), &json!(["a", "b"])));
-    let none: Value = house.get(&format!("{}?tag=c", api::path::PROFILES)).await.json();
+    let none: Value = server.get(&format!("{}?tag=c", api::path::PROFILES)).await.json();
     assert_eq!(none["profiles"], json!([]));
 
-    let scenario = house.store(&house::scenario()).await;
-    let applied = send(&house, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await;
+    let scenario = server.store(&test_server::scenario()).await;
+    let applied = send(&server, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await;
     assert_eq!(applied.status, 201, "{applied:?}");
     let applied: Value = applied.json();
-    let used: Value = house.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
+    let used: Value = server.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
     let cluster = &used["scenario"]["cluster"];
     assert_eq!((&cluster["nodes"], &used["scenario"]["profiles"]), (&json!(1), &json!([id])));
     assert!(cluster["device"]["curves"]["calibration"]["source"].as_str().unwrap().contains("our nodes"));
     let again = json!({"scenario": applied["scenario"]});
-    assert_eq!(send(&house, "POST", &api::path::profile_apply(&id), &again).await.problem().status, 422);
+    assert_eq!(send(&server, "POST", &api::path::profile_apply(&id), &again).await.problem().status, 422);
 
-    assert_eq!(house.delete(&api::path::profile(&id)).await.status, 204);
-    assert_eq!(house.get(&api::path::profile(&id)).await.status, 410);
-    assert_eq!(house.post(&api::path::profile_restore(&id), "").await.status, 200);
-    assert_eq!(house.delete(&api::path::profile(&id)).await.status, 204);
-    house.clock.advance(Duration::from_hours(744));
-    assert_eq!(house.post(&api::path::profile_restore(&id), "").await.status, 410);
+    assert_eq!(server.delete(&api::path::profile(&id)).await.status, 204);
+    assert_eq!(server.get(&api::path::profile(&id)).await.status, 410);
+    assert_eq!(server.post(&api::path::profile_restore(&id), "").await.status, 200);
+    assert_eq!(server.delete(&api::path::profile(&id)).await.status, 204);
+    server.clock.advance(Duration::from_hours(744));
+    assert_eq!(server.post(&api::path::profile_restore(&id), "").await.status, 410);
 }
 
 /// The name of the file says H200: B200 is refused with both names until it is confirmed, no device is the preset of H200, and
 /// A40 has none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_another_device_must_be_confirmed() {
-    let house = House::open().await;
-    let upload = async |query: &str| house.post(&format!("{}?{query}", api::path::PROFILES), products(1)).await;
+    let server = TestServer::open().await;
+    let upload = async |query: &str| server.post(&format!("{}?{query}", api::path::PROFILES), products(1)).await;
     let refused = upload("name=h200_run.csv&device=b200").await.problem();
     assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/other-device"));
     assert!(
@@ -103,28 +103,28 @@ async fn a_file_of_another_device_must_be_confirmed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timed_layers_become_times_of_the_backbone() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let path = format!("{}?name=computation_profiling_bf16.json", api::path::PROFILES);
-    let profile: Value = house.post(&path, LAYERS).await.json();
+    let profile: Value = server.post(&path, LAYERS).await.json();
     let id = profile["summary"]["id"].as_str().unwrap().to_owned();
     assert_eq!(profile["effect"]["kind"], "overrides");
-    let scenario = house.store(&house::scenario()).await;
+    let scenario = server.store(&test_server::scenario()).await;
     let applied: Value =
-        send(&house, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await.json();
-    let used: Value = house.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
+        send(&server, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await.json();
+    let used: Value = server.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
     let given = &used["scenario"]["training"]["overrides"][0];
     assert_eq!((&given["operator"], &given["phase"]), (&json!("layer"), &json!("forward")));
     assert!(given["module"].is_string() && given["table_us"][0][0] == 2048.0, "{given}");
     let mixed =
-        house.post(&format!("{}?name=p.csv&device=a100-80gb&onto={id}", api::path::PROFILES), products(1)).await;
+        server.post(&format!("{}?name=p.csv&device=a100-80gb&onto={id}", api::path::PROFILES), products(1)).await;
     assert_eq!(mixed.problem().status, 422);
-    assert_eq!(house.post(&path, "nothing of the kind").await.problem().kind, "/problems/invalid-profile");
+    assert_eq!(server.post(&path, "nothing of the kind").await.problem().kind, "/problems/invalid-profile");
 }
 
 /// Three lengths at TP 1 and at TP 2, of 1e-6 l² + 0.002 l + 0.1 ms a layer, half of it at TP 2; one row is wrong.
 #[tokio::test(flavor = "multi_thread")]
 async fn timed_schemes_become_t_of_l_at_their_degrees() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut table = "tp,length,sequences,layers,time_ms\n".to_owned();
     for (tensor, length, sequences) in
         [(1, 1024, 1), (1, 4096, 1), (1, 4096, 2), (2, 1024, 1), (2, 4096, 1), (2, 8192, 1)]
@@ -135,24 +135,24 @@ async fn timed_schemes_become_t_of_l_at_their_degrees() {
     }
     table.push_str("2,16384,1,4,soon\n");
     let path = format!("{}?name=schemes.csv", api::path::PROFILES);
-    let stored = house.post(&path, table.clone()).await;
+    let stored = server.post(&path, table.clone()).await;
     assert_eq!(stored.status, 201, "{stored:?}");
     let profile: Value = stored.json();
     assert!(profile["report"][0].as_str().unwrap().contains("first row 8, column time_ms: soon"), "{profile}");
     assert_eq!((&profile["summary"]["measurements"], profile["parts"].as_array().unwrap().len()), (&json!(6), 2));
     assert!(profile["parts"][0]["residual"].as_f64().unwrap() < 1e-6, "{profile}");
     let id = profile["summary"]["id"].as_str().unwrap().to_owned();
-    let scenario = house.store(&house::scenario()).await;
+    let scenario = server.store(&test_server::scenario()).await;
     let applied: Value =
-        send(&house, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await.json();
-    let used: Value = house.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
+        send(&server, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await.json();
+    let used: Value = server.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
     let given = used["scenario"]["training"]["overrides"].as_array().unwrap();
     // What the model is off by stands before the timed degrees, of which the last counts.
     assert!(given.len() == 3 && given[0]["scale"].is_f64() && given[0].get("at").is_none(), "{given:?}");
     assert_eq!((&given[1]["at"], &given[2]["at"]["tensor"]), (&json!({"tensor": 1, "context": 1}), &json!(2)));
     assert_eq!(given[1]["timings_us"].as_array().unwrap().len(), 3);
-    let layers = house.post(&format!("{}?name=l.json&onto={id}", api::path::PROFILES), LAYERS).await;
+    let layers = server.post(&format!("{}?name=l.json&onto={id}", api::path::PROFILES), LAYERS).await;
     assert_eq!(layers.problem().status, 422);
-    let wrong = house.post(&path, "tp,length,time_ms\n1,2048,0\n").await.problem();
+    let wrong = server.post(&path, "tp,length,time_ms\n1,2048,0\n").await.problem();
     assert!(wrong.detail.contains("row 2, column time_ms: 0"));
 }

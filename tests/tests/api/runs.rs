@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use api::run::{PointPage, RunDetail, RunPoint};
 use axum::body::Body;
 use axum::http::Request;
-use harness::{House, Reply};
+use harness::{Reply, TestServer};
 use serde_json::{Value, json};
 
 /// A log as Megatron-LM prints it: timers and memory follow the step, a launcher tags and colours lines, a progress bar
@@ -21,19 +21,19 @@ const LOG: &str = include_str!("runs/train.log");
 
 /// A run that is being sent.
 struct Trainer<'h> {
-    house: &'h House,
+    server: &'h TestServer,
     run: String,
     token: String,
 }
 
 impl<'h> Trainer<'h> {
     /// A run of its own.
-    async fn starts(house: &'h House) -> Self {
-        let reply = house.post(api::path::RUNS, json!({"name": "a job"}).to_string()).await;
+    async fn starts(server: &'h TestServer) -> Self {
+        let reply = server.post(api::path::RUNS, json!({"name": "a job"}).to_string()).await;
         assert_eq!(reply.status, 201, "{reply:?}");
         let created: Value = reply.json();
         let text = |name: &str| created[name].as_str().expect("a text").to_owned();
-        Self { house, run: text("run"), token: text("ingest_token") }
+        Self { server, run: text("run"), token: text("ingest_token") }
     }
 
     /// Sends bytes to a place of the log.
@@ -52,7 +52,7 @@ impl<'h> Trainer<'h> {
     async fn asks(&self, method: &str, path: &str, body: impl Into<Body>) -> Reply {
         let request =
             Request::builder().method(method).uri(path).header("authorization", format!("Bearer {}", self.token));
-        self.house.send(request.body(body.into()).expect("a request")).await
+        self.server.send(request.body(body.into()).expect("a request")).await
     }
 
     async fn finishes(&self, exit_code: i32) {
@@ -62,7 +62,7 @@ impl<'h> Trainer<'h> {
     }
 
     async fn page(&self, after: u64, limit: u32) -> PointPage {
-        self.house.get(&api::path::run_points(&self.run, after, limit)).await.json()
+        self.server.get(&api::path::run_points(&self.run, after, limit)).await.json()
     }
 
     /// All points, by small pages.
@@ -80,14 +80,14 @@ impl<'h> Trainer<'h> {
     }
 
     async fn detail(&self) -> RunDetail {
-        self.house.get(&api::path::run(&self.run)).await.json()
+        self.server.get(&api::path::run(&self.run)).await.json()
     }
 }
 
 /// The points of a log that comes in one piece.
 async fn whole(log: &str) -> (Vec<RunPoint>, RunDetail) {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     trainer.sends(0, log).await;
     trainer.finishes(0).await;
     (trainer.points().await, trainer.detail().await)
@@ -95,8 +95,8 @@ async fn whole(log: &str) -> (Vec<RunPoint>, RunDetail) {
 
 #[tokio::test]
 async fn a_job_is_watched_from_its_first_step_to_its_end() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let state = async || trainer.detail().await.summary.state.id();
     assert_eq!(state().await, "waiting");
     let end = trainer.asks("HEAD", &api::path::run_log(&trainer.run), "").await;
@@ -131,9 +131,9 @@ async fn a_job_is_watched_from_its_first_step_to_its_end() {
     assert_eq!(points[5].step_s, Some(9.0));
 
     // As they came.
-    let bytes = house.get(&api::path::run_log(&trainer.run)).await;
+    let bytes = server.get(&api::path::run_log(&trainer.run)).await;
     assert_eq!((bytes.text(), bytes.header("content-type")), (LOG, "application/octet-stream"));
     assert!(bytes.header("content-disposition").starts_with("attachment"));
-    let tail = house.get(&format!("{}?offset={}", api::path::run_log(&trainer.run), LOG.len() - 9)).await;
+    let tail = server.get(&format!("{}?offset={}", api::path::run_log(&trainer.run), LOG.len() - 9)).await;
     assert_eq!(tail.text(), &LOG[LOG.len() - 9..]);
 }

@@ -3,7 +3,7 @@
 use api::planner::schedule::ScheduleKind;
 use api::planner::schedule_comparison::{EntryOutcome, ScheduleAnswer};
 use api::schedule::ScheduleKinds;
-use harness::House;
+use harness::TestServer;
 use serde_json::json;
 
 fn question() -> serde_json::Value {
@@ -15,8 +15,8 @@ fn question() -> serde_json::Value {
 
 #[tokio::test]
 async fn schedules_are_made_compared_and_sent_with_their_timelines() {
-    let house = House::open().await;
-    let reply = house.request("POST", api::path::SCHEDULES, question().to_string()).await;
+    let server = TestServer::open().await;
+    let reply = server.request("POST", api::path::SCHEDULES, question().to_string()).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"));
     let answer: ScheduleAnswer = reply.json();
     let makespans: Vec<f64> = answer
@@ -36,11 +36,11 @@ async fn schedules_are_made_compared_and_sent_with_their_timelines() {
 
 #[tokio::test]
 async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut asked = question();
     asked["ranks"] = 5.into();
     asked["imported"] = json!([{"name": "mine", "csv": "0F0,0B0\n1B0,1F0\n"}]);
-    let answer: ScheduleAnswer = house.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
+    let answer: ScheduleAnswer = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
     let reasons: Vec<&str> = answer
         .entries
         .iter()
@@ -56,13 +56,13 @@ async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
 
     asked["ranks"] = 0.into();
     asked["times"]["forward"] = (-1).into();
-    let reply = house.request("POST", api::path::SCHEDULES, asked.to_string()).await;
+    let reply = server.request("POST", api::path::SCHEDULES, asked.to_string()).await;
     let problem = reply.problem();
     assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/invalid-question"));
     let pointers: Vec<&str> = problem.errors.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/ranks", "/times/forward"]);
     for (body, pointer) in [("{", ""), ("[]", ""), ("{\"schema\": \"scenario/1\"}", "/schema")] {
-        let problem = house.request("POST", api::path::SCHEDULES, body).await.problem();
+        let problem = server.request("POST", api::path::SCHEDULES, body).await.problem();
         assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, pointer), "{body}");
     }
 }
@@ -70,25 +70,25 @@ async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
 /// As much as is answered at once, within seconds even where tests run unoptimised.
 #[tokio::test]
 async fn what_is_too_large_is_refused_and_the_largest_is_answered() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut asked = question();
     asked["kinds"] = json!(["zb_h2", "wait_free_cyclic"]);
     asked["microbatches"] = 12_500.into();
-    let answer: ScheduleAnswer = house.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
+    let answer: ScheduleAnswer = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
     assert!(answer.entries.iter().all(|entry| matches!(entry.outcome, EntryOutcome::Run(_))));
     asked["microbatches"] = 12_501.into();
-    let problem = house.request("POST", api::path::SCHEDULES, asked.to_string()).await.problem();
+    let problem = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.problem();
     assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/microbatches"));
     let large = " ".repeat((16 << 20) + 1);
-    assert_eq!(house.request("POST", api::path::SCHEDULES, large).await.problem().status, 413);
+    assert_eq!(server.request("POST", api::path::SCHEDULES, large).await.problem().status, 413);
 }
 
 #[tokio::test]
 async fn the_kinds_are_listed_with_their_formulas() {
-    let house = House::open().await;
-    let kinds: ScheduleKinds = house.get(api::path::SCHEDULES).await.json();
+    let server = TestServer::open().await;
+    let kinds: ScheduleKinds = server.get(api::path::SCHEDULES).await.json();
     let ids: Vec<ScheduleKind> = kinds.kinds.iter().map(|kind| kind.id).collect();
     assert_eq!(ids, ScheduleKind::ALL);
     assert_eq!(kinds.kinds[2].bubble.as_deref(), Some("(p - 1)(F + B)"));
-    assert_eq!(house.request("PUT", api::path::SCHEDULES, "{}").await.problem().status, 405);
+    assert_eq!(server.request("PUT", api::path::SCHEDULES, "{}").await.problem().status, 405);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use harness::House;
+use harness::TestServer;
 use server::store::{NewOutcome, Store, StoreError};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -33,8 +33,8 @@ async fn migrations_apply_to_an_empty_file_and_again_to_a_full_one() {
 
 #[tokio::test]
 async fn tables_are_strict_and_the_journal_is_written_ahead() {
-    let house = House::open().await;
-    let mut connection = connect(&house.path("planscope.db")).await;
+    let server = TestServer::open().await;
+    let mut connection = connect(&server.path("planscope.db")).await;
     let loose: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0
          AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlx_%'",
@@ -46,7 +46,7 @@ async fn tables_are_strict_and_the_journal_is_written_ahead() {
     let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut connection).await.unwrap();
     assert_eq!(mode, "wal");
 
-    let mut write = house.store.writer().begin().await.unwrap();
+    let mut write = server.store.writer().begin().await.unwrap();
     let foreign_keys: i64 = sqlx::query_scalar("PRAGMA foreign_keys").fetch_one(&mut *write).await.unwrap();
     let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut *write).await.unwrap();
     assert_eq!((foreign_keys, synchronous), (1, 1));
@@ -60,10 +60,10 @@ async fn tables_are_strict_and_the_journal_is_written_ahead() {
 /// A request may be dropped between any two statements.
 #[tokio::test]
 async fn a_cancelled_write_leaves_no_open_transaction() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let insert = "INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json) VALUES (?, 0, 0, 0, '{}')";
     for round in 0..20 {
-        let mut write = house.store.writer().begin().await.unwrap();
+        let mut write = server.store.writer().begin().await.unwrap();
         let insertion = sqlx::query(insert).bind("a".repeat(52)).execute(&mut *write);
         // Every other round the statement itself is abandoned, wherever it stands.
         if round % 2 == 0 {
@@ -73,14 +73,14 @@ async fn a_cancelled_write_leaves_no_open_transaction() {
         }
         drop(write);
         // Or the request goes while it begins.
-        let _ = tokio::time::timeout(Duration::ZERO, house.store.writer().begin()).await;
+        let _ = tokio::time::timeout(Duration::ZERO, server.store.writer().begin()).await;
     }
-    let mut write = house.store.writer().begin().await.unwrap();
+    let mut write = server.store.writer().begin().await.unwrap();
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM scenario").fetch_one(&mut *write).await.unwrap();
     assert_eq!(rows, 0);
     sqlx::query(insert).bind("b".repeat(52)).execute(&mut *write).await.unwrap();
     write.commit().await.unwrap();
-    let mut connection = connect(&house.path("planscope.db")).await;
+    let mut connection = connect(&server.path("planscope.db")).await;
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM scenario").fetch_one(&mut connection).await.unwrap();
     assert_eq!(rows, 1);
 }
@@ -92,15 +92,15 @@ async fn an_outcome_of_a_scenario_that_went_is_not_stored() {
     use planner::scenario::ValidScenario;
     use planner::scenario::validate::NoDatasets;
 
-    let house = House::open().await;
-    let scenario = planner::scenario::parse(&harness::house::scenario().to_string()).unwrap();
+    let server = TestServer::open().await;
+    let scenario = planner::scenario::parse(&harness::test_server::scenario().to_string()).unwrap();
     let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
     let planning = engines::instant(&std::sync::Arc::default())(&valid, &mut Unobserved).unwrap();
     let now = moment();
     let outcome = NewOutcome::pack(planning, &[]);
-    let error = house.store.writer().store_outcome(&outcome, now).await.unwrap_err();
+    let error = server.store.writer().store_outcome(&outcome, now).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown { what: "scenario", .. }), "{error}");
-    assert!(!house.store.reader().is_answered(valid.id().as_str()).await.unwrap());
+    assert!(!server.store.reader().is_answered(valid.id().as_str()).await.unwrap());
 }
 
 fn moment() -> jiff::Timestamp {

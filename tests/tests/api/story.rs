@@ -1,16 +1,16 @@
 //! The main road: lengths in, three schedules out, found again by a short link.
 
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use planner::outcome::ENGINE;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn lengths_become_schedules_that_a_short_link_finds_again() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
 
     // An engineer uploads what a profiler wrote.
     let file = "num_prefill_tokens,num_total_tokens\n700,800\n1500,1600\n3100,3200\n400,480\n";
-    let reply = house.post("/api/v1/datasets?name=data%2Farxiv.csv", file).await;
+    let reply = server.post("/api/v1/datasets?name=data%2Farxiv.csv", file).await;
     assert_eq!(reply.status, 201, "{reply:?}");
     let uploaded: Value = reply.json();
     let dataset = uploaded["dataset"]["id"].as_str().unwrap();
@@ -22,9 +22,9 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     assert_eq!(uploaded["report"]["source"], "column num_total_tokens");
 
     // Asks about them.
-    let mut scenario = house::scenario();
+    let mut scenario = test_server::scenario();
     scenario["workload"]["samples"] = json!({"kind": "dataset", "id": dataset});
-    let reply = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+    let reply = server.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
     assert_eq!(reply.status, 201, "{reply:?}");
     let stored: Value = reply.json();
     let id = stored["id"].as_str().unwrap().to_owned();
@@ -33,15 +33,15 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     assert_eq!(stored["kept"], false);
 
     // Plans, and watches it.
-    let reply = house.post(&api::path::plan(&id), "").await;
+    let reply = server.post(&api::path::plan(&id), "").await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let job: Value = reply.json();
-    let events = house.get(&api::path::job_events(job["id"].as_str().unwrap())).await.events();
+    let events = server.get(&api::path::job_events(job["id"].as_str().unwrap())).await.events();
     assert_eq!(events.last().unwrap()["state"]["state"], "done", "{events:?}");
     assert!(events.iter().all(|event| event["scenario"] == id.as_str()));
 
     // Reads the answer.
-    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
     assert_eq!(outcome["outcome"]["engine"], ENGINE);
     assert_eq!(outcome["current_engine"], ENGINE);
     assert_eq!(outcome["outcome"]["scenario"], id.as_str());
@@ -60,47 +60,47 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     // Looks at each schedule: the compact form and JSON are the same timeline.
     for planner in ["1f1b", "interleaved", "wait_free_cyclic"] {
         let path = api::path::timeline(&id, planner, 1);
-        let compact = house.get(&path).await;
+        let compact = server.get(&path).await;
         assert_eq!(compact.header("content-type"), api::path::TIMELINE_MEDIA_TYPE, "{compact:?}");
         let timeline = api::timeline::decode(&compact.body).unwrap();
         assert_eq!(timeline.ranks, 4);
         assert!(timeline.len() > 8);
-        assert_eq!(house.get_as(&path, "application/json").await.json::<planner::timeline::Timeline>(), timeline);
+        assert_eq!(server.get_as(&path, "application/json").await.json::<planner::timeline::Timeline>(), timeline);
     }
-    assert_eq!(house.get(&api::path::timeline(&id, "1f1b", 2)).await.status, 404);
-    assert_eq!(house.get(&api::path::timeline(&id, "gpipe", 0)).await.status, 404);
-    assert_eq!(house.get(&api::path::timeline(&id, "nope", 0)).await.status, 404);
-    assert_eq!(house.get(&api::path::timeline(&id, "1f1b", 0).replace("/0", "/x")).await.status, 400);
+    assert_eq!(server.get(&api::path::timeline(&id, "1f1b", 2)).await.status, 404);
+    assert_eq!(server.get(&api::path::timeline(&id, "gpipe", 0)).await.status, 404);
+    assert_eq!(server.get(&api::path::timeline(&id, "nope", 0)).await.status, 404);
+    assert_eq!(server.get(&api::path::timeline(&id, "1f1b", 0).replace("/0", "/x")).await.status, 400);
 
     // Takes a schedule to torch.
-    let csv = house.get(&api::path::schedule_csv(&id, "1f1b", 0)).await;
+    let csv = server.get(&api::path::schedule_csv(&id, "1f1b", 0)).await;
     assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
     assert_eq!(csv.header("content-disposition"), format!("attachment; filename=\"planscope-{short}-1f1b-0.csv\""));
     assert_eq!(csv.text().lines().count(), 4);
     assert!(csv.text().starts_with("0F0,"), "{}", csv.text());
 
     // Takes to a trainer what every rank does, and looks at one of them.
-    let view: Value = house.get(&api::path::execution_plan(&id, "1f1b", 0, 3, None)).await.json();
+    let view: Value = server.get(&api::path::execution_plan(&id, "1f1b", 0, 3, None)).await.json();
     assert_eq!((&view["rank"], &view["ranks"]), (&json!(3), &json!(4)));
     let first: Vec<&Value> = view["list"].as_array().unwrap().iter().map(|action| &action["action"]).take(3).collect();
     // Nothing runs before its input is there; a second receive is launched while the first is waited for.
     assert_eq!(first, ["irecv", "irecv", "wait_irecv"]);
     assert!(view["replayed_s"].as_f64() >= view["planned_s"].as_f64(), "{view}");
-    let file = house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "csv", None)).await;
+    let file = server.get(&api::path::execution_plan_file(&id, "1f1b", 0, "csv", None)).await;
     let name = format!("attachment; filename=\"planscope-{short}-1f1b-0-execution.csv\"");
     assert_eq!(file.header("content-disposition"), name);
     assert_eq!(file.text().lines().count() as u64, 1 + view["actions"].as_u64().unwrap());
     let whole: planner::execution_plan::ExecutionPlan =
-        house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "json", None)).await.json();
+        server.get(&api::path::execution_plan_file(&id, "1f1b", 0, "json", None)).await.json();
     assert_eq!(whole.ranks.len(), 4);
-    assert_eq!(house.get(&api::path::execution_plan(&id, "1f1b", 0, 4, None)).await.status, 404);
-    assert_eq!(house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "xml", None)).await.status, 400);
-    assert_eq!(house.get(&api::path::execution_plan(&id, "gpipe", 0, 0, None)).await.status, 404);
+    assert_eq!(server.get(&api::path::execution_plan(&id, "1f1b", 0, 4, None)).await.status, 404);
+    assert_eq!(server.get(&api::path::execution_plan_file(&id, "1f1b", 0, "xml", None)).await.status, 400);
+    assert_eq!(server.get(&api::path::execution_plan(&id, "gpipe", 0, 0, None)).await.status, 404);
 
     // Keeps it, and finds it in the list with its best planner.
-    let kept: Value = house.post(&api::path::keep(&short), r#"{"title": "Arxiv on one node"}"#).await.json();
+    let kept: Value = server.post(&api::path::keep(&short), r#"{"title": "Arxiv on one node"}"#).await.json();
     assert_eq!((&kept["kept"], &kept["scenario"]["title"]), (&json!(true), &json!("Arxiv on one node")));
-    let list: Value = house.get(api::path::SCENARIOS).await.json();
+    let list: Value = server.get(api::path::SCENARIOS).await.json();
     let line = &list["scenarios"][0];
     assert_eq!((&line["id"], &line["title"]), (&json!(id), &json!("Arxiv on one node")));
     assert_eq!(line["cluster"], "1 x 8 A100-80GB");
@@ -108,22 +108,22 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     assert_eq!(line["best"]["iteration_s"], results[0]["answer"]["metrics"]["iteration_s"]);
 
     // A colleague opens the short link, in capitals, and sees the same numbers.
-    let theirs: Value = house.get(&api::path::outcome(&short.to_uppercase())).await.json();
+    let theirs: Value = server.get(&api::path::outcome(&short.to_uppercase())).await.json();
     assert_eq!(theirs, outcome);
 
     // The dataset goes; what was answered stays, what was not can no longer be asked.
-    assert_eq!(house.delete(&api::path::dataset(dataset)).await.status, 204);
-    assert_eq!(house.get(&api::path::outcome(&id)).await.json::<Value>(), outcome);
-    assert_eq!(house.post(&api::path::plan(&id), "").await.status, 200);
+    assert_eq!(server.delete(&api::path::dataset(dataset)).await.status, 204);
+    assert_eq!(server.get(&api::path::outcome(&id)).await.json::<Value>(), outcome);
+    assert_eq!(server.post(&api::path::plan(&id), "").await.status, 200);
 
     // The scenario goes, and says so.
-    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
+    assert_eq!(server.delete(&api::path::scenario(&id)).await.status, 204);
     for path in [api::path::scenario(&id), api::path::outcome(&id), api::path::timeline(&id, "1f1b", 0)] {
-        let gone = house.get(&path).await;
+        let gone = server.get(&path).await;
         assert_eq!(gone.status, 410, "{path}");
         assert!(gone.problem().detail.contains("2026-01-01T00:00:00Z"), "{gone:?}");
     }
-    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 410);
+    assert_eq!(server.delete(&api::path::scenario(&id)).await.status, 410);
 }
 
 /// Two servers that never met answer the same question with the same bytes.
@@ -131,11 +131,11 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
 async fn the_same_question_has_the_same_answer_anywhere() {
     let mut answers = Vec::new();
     for _ in 0..2 {
-        let house = House::open().await;
-        let id = house.store(&house::scenario()).await;
-        assert_eq!(house.plan(&id).await["state"]["state"], "done");
-        let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
-        let timeline = house.get(&api::path::timeline(&id, "wait_free_cyclic", 0)).await.body;
+        let server = TestServer::open().await;
+        let id = server.store(&test_server::scenario()).await;
+        assert_eq!(server.plan(&id).await["state"]["state"], "done");
+        let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
+        let timeline = server.get(&api::path::timeline(&id, "wait_free_cyclic", 0)).await.body;
         answers.push((outcome["outcome"].to_string(), timeline));
     }
     assert_eq!(answers[0], answers[1]);
@@ -144,19 +144,19 @@ async fn the_same_question_has_the_same_answer_anywhere() {
 /// What cannot fit is an answer, with the constraint that binds.
 #[tokio::test]
 async fn a_model_that_does_not_fit_is_answered_with_the_reason() {
-    let house = House::open().await;
-    let mut scenario = house::scenario();
+    let server = TestServer::open().await;
+    let mut scenario = test_server::scenario();
     scenario["model"] = json!({"preset": "gpt-3-175b"});
     scenario["layout"] = json!({});
-    let id = house.store(&scenario).await;
-    assert_eq!(house.plan(&id).await["state"]["state"], "done");
-    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    let id = server.store(&scenario).await;
+    assert_eq!(server.plan(&id).await["state"]["state"], "done");
+    let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
     for result in outcome["outcome"]["results"].as_array().unwrap() {
         let answer = &result["answer"];
         assert_eq!(answer["status"], "infeasible", "{result}");
         assert!(answer["binding"].as_str().unwrap().contains("GiB"), "{answer}");
     }
-    house.post(&api::path::keep(&id), "").await;
-    let list: Value = house.get(api::path::SCENARIOS).await.json();
+    server.post(&api::path::keep(&id), "").await;
+    let list: Value = server.get(api::path::SCENARIOS).await.json();
     assert_eq!(list["scenarios"][0]["best"], Value::Null);
 }

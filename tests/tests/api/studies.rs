@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::{House, Settings, engines, house};
+use harness::{Settings, TestServer, engines, test_server};
 use serde_json::{Value, json};
 use server::jobs::Limits;
 use server::studies::StudyLimits;
@@ -38,18 +38,18 @@ fn multimodal() -> Value {
     })
 }
 
-async fn planned(house: &House, scenario: &Value) -> String {
-    let id = house.store(scenario).await;
-    assert_eq!(house.plan(&id).await["state"]["state"], "done");
+async fn planned(server: &TestServer, scenario: &Value) -> String {
+    let id = server.store(scenario).await;
+    assert_eq!(server.plan(&id).await["state"]["state"], "done");
     id
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_search_of_a_plan_is_shown_as_it_went() {
-    let house = House::open().await;
-    let id = planned(&house, &multimodal()).await;
-    let study: Value = house.get(&api::path::search_study(&id[..12], 1, 30)).await.json();
-    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    let server = TestServer::open().await;
+    let id = planned(&server, &multimodal()).await;
+    let study: Value = server.get(&api::path::search_study(&id[..12], 1, 30)).await.json();
+    let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
     let results = outcome["outcome"]["results"].as_array().unwrap();
     let ranking = results.iter().find(|result| result["planner"] == "pipeweaver_ranking").unwrap();
     let of_iteration = &ranking["answer"]["iterations"][1];
@@ -72,9 +72,9 @@ async fn the_search_of_a_plan_is_shown_as_it_went() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sizes_are_searched_up_to_the_whole_microbatch() {
-    let house = House::open().await;
-    let id = planned(&house, &multimodal()).await;
-    let study: Value = house.get(&api::path::sub_microbatch_study(&id, 0, 20)).await.json();
+    let server = TestServer::open().await;
+    let id = planned(&server, &multimodal()).await;
+    let study: Value = server.get(&api::path::sub_microbatch_study(&id, 0, 20)).await.json();
     let points = study["points"].as_array().unwrap();
     let sizes: Vec<u64> = points.iter().map(|point| point["size"].as_u64().unwrap()).collect();
     assert!(sizes.is_sorted_by(|a, b| a < b) && sizes.contains(&study["chosen"].as_u64().unwrap()), "{study}");
@@ -86,15 +86,15 @@ async fn sizes_are_searched_up_to_the_whole_microbatch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_studied_is_a_problem_that_says_why() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let refused = async |path: &str| {
-        let problem = house.get(path).await.problem();
+        let problem = server.get(path).await.problem();
         (problem.status, problem.kind, problem.detail)
     };
-    let id = house.store(&multimodal()).await;
+    let id = server.store(&multimodal()).await;
     let (status, kind, _) = refused(&api::path::search_study(&id, 0, 10)).await;
     assert_eq!((status, kind.as_str()), (409, "/problems/not-planned"));
-    planned(&house, &multimodal()).await;
+    planned(&server, &multimodal()).await;
     let (status, kind, detail) = refused(&api::path::search_study(&id, 2, 10)).await;
     assert_eq!((status, kind.as_str()), (404, "/problems/not-found"));
     assert_eq!(detail, "there is no iteration 2: the scenario has 2, counted from 0");
@@ -104,13 +104,13 @@ async fn what_cannot_be_studied_is_a_problem_that_says_why() {
     }
     assert_eq!(refused(&api::path::search_study("aaaaaaaaaaaa", 0, 10)).await.0, 404);
 
-    let mut text = house::scenario();
+    let mut text = test_server::scenario();
     text["planners"] = json!(["pipeweaver_ranking"]);
-    let text = planned(&house, &text).await;
+    let text = planned(&server, &text).await;
     let (status, kind, detail) = refused(&api::path::sub_microbatch_study(&text, 0, 10)).await;
     assert_eq!((status, kind.as_str()), (422, "/problems/no-study"));
     assert_eq!(detail, "this model has one module: nothing to split");
-    let fixed = planned(&house, &house::scenario()).await;
+    let fixed = planned(&server, &test_server::scenario()).await;
     let (status, _, detail) = refused(&api::path::search_study(&fixed, 0, 10)).await;
     assert_eq!((status, detail.as_str()), (422, "no PipeWeaver planner has a plan of this scenario"));
 }
@@ -118,31 +118,31 @@ async fn what_cannot_be_studied_is_a_problem_that_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_another_engine_is_not_studied() {
     let calls = Arc::new(AtomicU32::new(0));
-    let house = House::planning_with(engines::instant(&calls)).await;
-    let id = planned(&house, &multimodal()).await;
-    let planning = house.get(&api::path::search_study(&id, 0, 10)).await.problem();
+    let server = TestServer::planning_with(engines::instant(&calls)).await;
+    let id = planned(&server, &multimodal()).await;
+    let planning = server.get(&api::path::search_study(&id, 0, 10)).await.problem();
     assert_eq!(planning.status, 422, "an answer without plans");
-    let mut write = house.store.writer().begin().await.unwrap();
+    let mut write = server.store.writer().begin().await.unwrap();
     sqlx::query("DELETE FROM timeline").execute(&mut *write).await.unwrap();
     sqlx::query("UPDATE outcome SET engine = 'old', outcome_json = json_set(outcome_json, '$.engine', 'old')")
         .execute(&mut *write)
         .await
         .unwrap();
     write.commit().await.unwrap();
-    assert_eq!(house.get(&api::path::search_study(&id, 0, 10)).await.problem().status, 409);
+    assert_eq!(server.get(&api::path::search_study(&id, 0, 10)).await.problem().status, 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_study_whose_time_is_up_answers_what_it_has() {
     let study_limits = StudyLimits { queue: 1, time: Duration::ZERO, threads: Threads::new(1) };
-    let house = House::with(Settings { study_limits, ..Settings::default() }).await;
-    let id = planned(&house, &multimodal()).await;
-    let study: Value = house.get(&api::path::search_study(&id, 0, 100_000)).await.json();
+    let server = TestServer::with(Settings { study_limits, ..Settings::default() }).await;
+    let id = planned(&server, &multimodal()).await;
+    let study: Value = server.get(&api::path::search_study(&id, 0, 100_000)).await.json();
     assert_eq!(study["is_cut"], true);
     for strategy in study["strategies"].as_array().unwrap() {
         assert_eq!((&strategy["ended"], &strategy["rollouts"]), (&json!("time"), &json!(1)));
     }
-    let sizes: Value = house.get(&api::path::sub_microbatch_study(&id, 0, 100)).await.json();
+    let sizes: Value = server.get(&api::path::sub_microbatch_study(&id, 0, 100)).await.json();
     assert_eq!((&sizes["is_cut"], &sizes["points"]), (&json!(true), &json!([])));
 }
 
@@ -152,14 +152,14 @@ async fn a_study_whose_time_is_up_answers_what_it_has() {
 async fn a_study_ends_with_its_asker_and_makes_room() {
     let limits = Limits { workers: 1, queue: 4, ..Limits::default() };
     let study_limits = StudyLimits { queue: 1, time: Duration::from_secs(20), threads: Threads::new(1) };
-    let house = House::with(Settings { limits, study_limits, ..Settings::default() }).await;
+    let server = TestServer::with(Settings { limits, study_limits, ..Settings::default() }).await;
     let mut scenario = multimodal();
     scenario["workload"]["global_batch"] = json!(16);
-    let id = planned(&house, &scenario).await;
+    let id = planned(&server, &scenario).await;
     let ask = || {
         let path = api::path::search_study(&id, 0, 100_000);
         let request = Request::get(path).header("host", "localhost").body(Body::empty()).unwrap();
-        tokio::spawn(house.router.clone().oneshot(request))
+        tokio::spawn(server.router.clone().oneshot(request))
     };
     let mut asked = ask();
     let mut full = None;
@@ -170,7 +170,7 @@ async fn a_study_ends_with_its_asker_and_makes_room() {
             asked = ask();
             continue;
         }
-        let reply = house.get(&api::path::search_study(&id, 0, 1)).await;
+        let reply = server.get(&api::path::search_study(&id, 0, 1)).await;
         if reply.status == 503 {
             full = Some(reply);
             break;
@@ -182,7 +182,7 @@ async fn a_study_ends_with_its_asker_and_makes_room() {
     asked.abort();
     let next = async {
         loop {
-            let reply = house.get(&api::path::search_study(&id, 0, 1)).await;
+            let reply = server.get(&api::path::search_study(&id, 0, 1)).await;
             if reply.status == 200 {
                 break;
             }
@@ -194,9 +194,9 @@ async fn a_study_ends_with_its_asker_and_makes_room() {
 
 #[tokio::test]
 async fn stages_of_every_plan_stand_side_by_side() {
-    let house = House::open().await;
-    let id = planned(&house, &multimodal()).await;
-    let study: Value = house.get(&api::path::stage_study(&id, 1)).await.json();
+    let server = TestServer::open().await;
+    let id = planned(&server, &multimodal()).await;
+    let study: Value = server.get(&api::path::stage_study(&id, 1)).await.json();
     let plans = study["plans"].as_array().unwrap();
     assert_eq!((study["iteration"].as_u64(), plans.len()), (Some(1), 2));
     for plan in plans {
@@ -208,7 +208,7 @@ async fn stages_of_every_plan_stand_side_by_side() {
     }
     let one_f_one_b = plans.iter().find(|plan| plan["planner"] == "1f1b").unwrap();
     assert!((one_f_one_b["ideal_bubble"].as_f64().unwrap() - 0.375).abs() < 1e-12);
-    let beyond: Value = house.get(&api::path::stage_study(&id, 9)).await.json();
+    let beyond: Value = server.get(&api::path::stage_study(&id, 9)).await.json();
     assert!(beyond["plans"].as_array().unwrap().is_empty());
 }
 
@@ -243,10 +243,10 @@ fn floats(study: &Value, column: &str) -> Vec<f64> {
 /// five of them correction is off for good.
 #[tokio::test(flavor = "multi_thread")]
 async fn correction_without_anomalies_never_pays_and_switches_itself_off() {
-    let house = House::open().await;
-    let id = planned(&house, &data_aware()).await;
+    let server = TestServer::open().await;
+    let id = planned(&server, &data_aware()).await;
     let path = api::path::correction_study(&id, "anomaly=0&window=5&iterations=12");
-    let study: Value = house.get(&path).await.json();
+    let study: Value = server.get(&path).await.json();
     assert_eq!((&study["slow_shapes"], &study["switched_off"], &study["settled"]), (&json!(0), &json!(4), &json!(0.0)));
     assert_eq!(study["decisions"], json!([{"iteration": 4, "benefit": 0.0, "stays_on": false}]));
     assert_eq!(study["benefits"], json!([0.0, 0.0, 0.0, 0.0, 0.0]));
@@ -263,11 +263,11 @@ async fn correction_without_anomalies_never_pays_and_switches_itself_off() {
 /// Where watching costs all throughput, it cannot: net speed-up is below 1 / (1 + 1) - 1 + B, and B is far below 1.
 #[tokio::test(flavor = "multi_thread")]
 async fn correction_stays_on_while_it_wins_more_than_it_costs() {
-    let house = House::open().await;
-    let id = planned(&house, &data_aware()).await;
+    let server = TestServer::open().await;
+    let id = planned(&server, &data_aware()).await;
     let ask = async |cost: &str| -> Value {
         let query = format!("anomaly=0.1&slowdown=2&window=10&iterations=30&cost={cost}");
-        house.get(&api::path::correction_study(&id, &query)).await.json()
+        server.get(&api::path::correction_study(&id, &query)).await.json()
     };
     let free = ask("0").await;
     assert!(free["slow_shapes"].as_u64().unwrap() > 0 && free["delay_s"].as_f64().unwrap() > 0.0);
@@ -284,7 +284,7 @@ async fn correction_stays_on_while_it_wins_more_than_it_costs() {
 }
 
 /// A log in which step k takes what the plan says times a factor.
-async fn observed(house: &House, planned_s: &[f64], factors: &[f64]) -> String {
+async fn observed(server: &TestServer, planned_s: &[f64], factors: &[f64]) -> String {
     let mut log = String::new();
     for (step, (planned, factor)) in (1..).zip(planned_s.iter().zip(factors)) {
         writeln!(
@@ -296,14 +296,14 @@ async fn observed(house: &House, planned_s: &[f64], factors: &[f64]) -> String {
         )
         .unwrap();
     }
-    let opened: Value = house.post(api::path::RUNS, json!({"name": "night"}).to_string()).await.json();
+    let opened: Value = server.post(api::path::RUNS, json!({"name": "night"}).to_string()).await.json();
     let id = opened["run"].as_str().unwrap().to_owned();
     let request = Request::put(api::path::run_log(&id))
         .header("authorization", format!("Bearer {}", opened["ingest_token"].as_str().unwrap()))
         .body(Body::from(log))
         .unwrap();
-    assert!(house.send(request).await.status < 300);
-    house.post(&api::path::run_finish(&id), json!({"exit_code": 0}).to_string()).await;
+    assert!(server.send(request).await.status < 300);
+    server.post(&api::path::run_finish(&id), json!({"exit_code": 0}).to_string()).await;
     id
 }
 
@@ -311,16 +311,16 @@ async fn observed(house: &House, planned_s: &[f64], factors: &[f64]) -> String {
 /// three batches seems (2 n0 + n1 + n2) / (n0 + n1 + n2) times as long, and one of the first batch alone exactly twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_says_which_shapes_are_slow() {
-    let house = House::open().await;
-    let id = planned(&house, &data_aware()).await;
-    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    let server = TestServer::open().await;
+    let id = planned(&server, &data_aware()).await;
+    let outcome: Value = server.get(&api::path::outcome(&id)).await.json();
     let iterations = outcome["outcome"]["results"][0]["answer"]["iterations"].as_array().unwrap();
     let times: Vec<f64> = iterations.iter().map(|iteration| iteration["iteration_s"].as_f64().unwrap()).collect();
     assert_eq!(times.len(), 3);
     let learnt = async |factors: &[f64]| -> Vec<(u64, f64)> {
-        let run = observed(&house, &times, factors).await;
+        let run = observed(&server, &times, factors).await;
         let query = format!("anomaly=0&iterations=3&window=3&run={run}");
-        let study: Value = house.get(&api::path::correction_study(&id, &query)).await.json();
+        let study: Value = server.get(&api::path::correction_study(&id, &query)).await.json();
         assert!(study["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("batch k")));
         let of = |one: &Value| (one["items"].as_u64().unwrap(), one["penalty"].as_f64().unwrap());
         study["penalties"].as_array().unwrap().iter().map(of).collect()
@@ -339,14 +339,14 @@ async fn a_run_says_which_shapes_are_slow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_correction_that_cannot_be_simulated_says_why() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let refused = async |id: &str, query: &str| {
-        let problem = house.get(&api::path::correction_study(id, query)).await.problem();
+        let problem = server.get(&api::path::correction_study(id, query)).await.problem();
         (problem.status, problem.detail)
     };
-    let id = house.store(&data_aware()).await;
+    let id = server.store(&data_aware()).await;
     assert_eq!(refused(&id, "").await.0, 409, "not planned yet");
-    let id = planned(&house, &data_aware()).await;
+    let id = planned(&server, &data_aware()).await;
     for (query, told) in [
         ("iterations=0", "iterations: 0 is out of range: 1 to 200"),
         ("iterations=201", "iterations: 201 is out of range: 1 to 200"),
@@ -360,23 +360,23 @@ async fn a_correction_that_cannot_be_simulated_says_why() {
     }
     assert_eq!(refused(&id, "anomaly=few").await.0, 400);
     assert_eq!(refused(&id, "run=aaaaaaaaaaaa").await.0, 404);
-    let other = planned(&house, &house::scenario()).await;
+    let other = planned(&server, &test_server::scenario()).await;
     assert_eq!(refused(&other, "").await, (422, "DFLOP has no plan of this scenario".to_owned()));
 }
 
 /// What the sweep says of a point, its own plan says again; what is no point of the scenario is not found.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_layout_of_the_sweep_is_planned_by_its_name() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut scenario = multimodal();
     scenario["cluster"]["nodes"] = json!(1);
     scenario["layout"] = json!({"microbatch": 1});
-    let id = house.store(&scenario).await;
-    let sweep: Value = house.get(&api::path::layout_study(&id)).await.json();
+    let id = server.store(&scenario).await;
+    let sweep: Value = server.get(&api::path::layout_study(&id)).await.json();
     let best = sweep["best"].as_array().unwrap().last().unwrap()["point"].as_u64().unwrap();
     let point = &sweep["points"][usize::try_from(best).unwrap()];
     let name = point["name"].as_str().unwrap();
-    let plan: Value = house.get(&api::path::layout_plan(&id[..12], name)).await.json();
+    let plan: Value = server.get(&api::path::layout_plan(&id[..12], name)).await.json();
     assert_eq!((&plan["point"]["title"], &plan["point"]["name"]), (&point["title"], &point["name"]));
     let seconds = |of: &Value| of["figures"]["iteration_s"].as_f64().unwrap();
     assert!((seconds(&plan["point"]) - seconds(point)).abs() < 1e-9);
@@ -389,10 +389,10 @@ async fn a_layout_of_the_sweep_is_planned_by_its_name() {
     let makespan = plan["timeline"]["makespan_ns"].as_f64().unwrap();
     assert!((makespan * 1e-9 - seconds(point)).abs() < 2e-9);
     let illegal = sweep["points"].as_array().unwrap().iter().find(|point| point["figures"].is_null()).unwrap();
-    let refused = house.get(&api::path::layout_plan(&id, illegal["name"].as_str().unwrap())).await;
+    let refused = server.get(&api::path::layout_plan(&id, illegal["name"].as_str().unwrap())).await;
     assert!([200, 422].contains(&refused.status), "left out, or against a rule: {}", refused.status);
     for name in ["1-apart-1_9.9", "nonsense", "1-apart-1_0.1.3.1.1.1.1.0.1_1.2.1.1.1.1.1.3.1"] {
-        let problem = house.get(&api::path::layout_plan(&id, name)).await.problem();
+        let problem = server.get(&api::path::layout_plan(&id, name)).await.problem();
         assert_eq!(
             (problem.status, problem.detail),
             (404, format!("{name:?} is no layout of this scenario's modules"))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{House, Settings, house};
+use harness::{Settings, TestServer, test_server};
 use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
 use planner::sweep::{Heading, Shard, Sweep};
@@ -12,7 +12,7 @@ use server::store::verify;
 /// Four points of one small scenario: no node is no scenario.
 fn written() -> Value {
     json!({
-        "schema": "sweep/1", "title": "small", "scenario": house::scenario(),
+        "schema": "sweep/1", "title": "small", "scenario": test_server::scenario(),
         "axes": [{"pointer": "/cluster/nodes", "title": "nodes", "values": [1, 0]}, {"pointer": "/seed", "values": [7, 8]}],
     })
 }
@@ -31,16 +31,16 @@ fn sheet(written: &Value, shard: &str) -> String {
     text
 }
 
-async fn stored(house: &House, written: &Value) -> String {
-    let reply = house.post(api::path::SWEEPS, written.to_string()).await;
+async fn stored(server: &TestServer, written: &Value) -> String {
+    let reply = server.post(api::path::SWEEPS, written.to_string()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.json::<Value>()["id"].as_str().unwrap().to_owned()
 }
 
 /// Waits until nobody plans a sweep any more.
-async fn rest(house: &House, id: &str) -> Value {
+async fn rest(server: &TestServer, id: &str) -> Value {
     for _ in 0..3_000 {
-        let sweep: Value = house.get(&api::path::sweep(id)).await.json();
+        let sweep: Value = server.get(&api::path::sweep(id)).await.json();
         if sweep["progress"]["state"]["state"] != "running" {
             return sweep;
         }
@@ -51,54 +51,54 @@ async fn rest(house: &House, id: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_is_planned_and_every_point_has_its_row() {
-    let house = House::open().await;
-    let id = stored(&house, &written()).await;
-    assert_eq!(house.post(api::path::SWEEPS, written().to_string()).await.status, 200, "the same sweep");
-    let list: Value = house.get(api::path::SWEEPS).await.json();
+    let server = TestServer::open().await;
+    let id = stored(&server, &written()).await;
+    assert_eq!(server.post(api::path::SWEEPS, written().to_string()).await.status, 200, "the same sweep");
+    let list: Value = server.get(api::path::SWEEPS).await.json();
     assert_eq!((&list["sweeps"][0]["title"], &list["sweeps"][0]["points"]), (&json!("small"), &json!(4)));
-    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
-    let sweep = rest(&house, &id).await;
+    assert_eq!(server.post(&api::path::sweep_start(&id), "").await.status, 200);
+    let sweep = rest(&server, &id).await;
     assert_eq!(sweep["progress"]["state"]["state"], "done");
     assert_eq!((&sweep["progress"]["done"], &sweep["progress"]["without_plan"]), (&json!(4), &json!(2)));
-    let file = house.get(&api::path::sweep_file(&id)).await;
+    let file = server.get(&api::path::sweep_file(&id)).await;
     assert_eq!(file.text(), sheet(&written(), "1/1"), "the same bytes as without a server");
 
-    let picture: Value = house.get(&api::path::sweep_picture(&id, "x=0&y=1&planner=1f1b&metric=mfu")).await.json();
+    let picture: Value = server.get(&api::path::sweep_picture(&id, "x=0&y=1&planner=1f1b&metric=mfu")).await.json();
     let cells = &picture["layers"][0]["cells"];
     assert!(cells[0][0]["value"].as_f64().is_some_and(|percent| percent > 0.0 && percent < 100.0), "{picture}");
     assert!(cells[1][1]["reason"].as_str().unwrap().contains("/cluster/nodes"), "{picture}");
     assert_eq!(cells[1][0]["point"], 1);
-    let front: Value = house.get(&api::path::sweep_front(&id)).await.json();
+    let front: Value = server.get(&api::path::sweep_front(&id)).await.json();
     assert!(front["optimal"].as_u64().unwrap() >= 1 && front["plans"][0]["optimal"] == true, "{front}");
 
-    let opened = house.post(&api::path::sweep_scenario(&id, 1), "").await;
+    let opened = server.post(&api::path::sweep_scenario(&id, 1), "").await;
     assert_eq!(opened.status, 201, "{}", opened.text());
     let opened: Value = opened.json();
     assert_eq!(
         (&opened["scenario"]["seed"], &opened["scenario"]["title"]),
         (&json!(8), &json!("small: nodes 1, seed 8"))
     );
-    assert_eq!(house.post(&api::path::sweep_scenario(&id, 2), "").await.status, 422);
-    assert_eq!(house.post(&api::path::sweep_scenario(&id, 4), "").await.status, 400);
+    assert_eq!(server.post(&api::path::sweep_scenario(&id, 2), "").await.status, 422);
+    assert_eq!(server.post(&api::path::sweep_scenario(&id, 4), "").await.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
-    let house = House::open().await;
-    let id = stored(&house, &written()).await;
+    let server = TestServer::open().await;
+    let id = stored(&server, &written()).await;
     let second = sheet(&written(), "2/2");
     for added in [2, 0] {
-        let reply = house.post(&api::path::sweep_points(&id), second.clone()).await;
+        let reply = server.post(&api::path::sweep_points(&id), second.clone()).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let gathered: Value = reply.json();
         assert_eq!((&gathered["added"], &gathered["missing"]), (&json!(added), &json!([[0, 0], [2, 2]])));
     }
-    let page: Value = house.get(&api::path::sweep_points(&id)).await.json();
+    let page: Value = server.get(&api::path::sweep_points(&id)).await.json();
     assert_eq!((&page["rows"][0]["index"], &page["rows"][1]["index"]), (&json!(1), &json!(3)));
     // A start plans only what is missing.
-    house.post(&api::path::sweep_start(&id), "").await;
-    rest(&house, &id).await;
-    assert_eq!(house.get(&api::path::sweep_file(&id)).await.text(), sheet(&written(), "1/1"));
+    server.post(&api::path::sweep_start(&id), "").await;
+    rest(&server, &id).await;
+    assert_eq!(server.get(&api::path::sweep_file(&id)).await.text(), sheet(&written(), "1/1"));
 
     let mut other = written();
     other["axes"][1]["values"] = json!([7, 9]);
@@ -117,7 +117,7 @@ async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
         ),
         (String::new(), "line 1"),
     ] {
-        let reply = house.post(&api::path::sweep_points(&id), text).await;
+        let reply = server.post(&api::path::sweep_points(&id), text).await;
         assert_eq!(reply.status, 422, "{words}");
         assert!(reply.text().contains(words), "{words}: {}", reply.text());
     }
@@ -125,33 +125,33 @@ async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_server_goes_on_and_a_deleted_sweep_comes_back() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut long = written();
     long["axes"][1]["values"] = (0..200).collect();
-    let id = stored(&house, &long).await;
-    house.post(&api::path::sweep_start(&id), "").await;
-    house.app.sweeps.stop_all();
-    rest(&house, &id).await;
-    assert_eq!(house.store.reader().wanted_sweeps().await.unwrap(), std::slice::from_ref(&id));
-    let house = house.restarted(Settings::default()).await;
-    house.post(&api::path::sweep_cancel(&id), "").await;
-    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
+    let id = stored(&server, &long).await;
+    server.post(&api::path::sweep_start(&id), "").await;
+    server.app.sweeps.stop_all();
+    rest(&server, &id).await;
+    assert_eq!(server.store.reader().wanted_sweeps().await.unwrap(), std::slice::from_ref(&id));
+    let server = server.restarted(Settings::default()).await;
+    server.post(&api::path::sweep_cancel(&id), "").await;
+    assert!(server.store.reader().wanted_sweeps().await.unwrap().is_empty());
 
-    assert_eq!(house.delete(&api::path::sweep(&id)).await.status, 204);
-    assert_eq!(house.get(&api::path::sweep(&id)).await.status, 410);
-    assert_eq!(house.post(&api::path::sweep_restore(&id), "").await.status, 200);
-    assert_eq!(house.get(&api::path::sweep(&id)).await.status, 200);
+    assert_eq!(server.delete(&api::path::sweep(&id)).await.status, 204);
+    assert_eq!(server.get(&api::path::sweep(&id)).await.status, 410);
+    assert_eq!(server.post(&api::path::sweep_restore(&id), "").await.status, 200);
+    assert_eq!(server.get(&api::path::sweep(&id)).await.status, 200);
 }
 
 /// Rows are counted as they come, so that a list need not read them.
 #[tokio::test]
 async fn a_list_says_how_large_a_sweep_is() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut titled = written();
     titled["title"] = json!("small µ");
-    let id = stored(&house, &titled).await;
+    let id = stored(&server, &titled).await;
     let listed = async |query: &str| {
-        let list: Value = house.get(&format!("{}{query}", api::path::SWEEPS)).await.json();
+        let list: Value = server.get(&format!("{}{query}", api::path::SWEEPS)).await.json();
         let bytes =
             list["sweeps"].as_array().unwrap().iter().map(|sweep| sweep["bytes"].as_u64().unwrap()).sum::<u64>();
         (bytes, list["stored_bytes"].as_u64().unwrap(), list["deleted_bytes"].as_u64().unwrap())
@@ -160,76 +160,76 @@ async fn a_list_says_how_large_a_sweep_is() {
     let rows = sheet(&titled, "1/2");
     let added: usize = rows.lines().skip(1).map(str::len).sum();
     for _ in 0..2 {
-        house.post(&api::path::sweep_points(&id), rows.clone()).await;
+        server.post(&api::path::sweep_points(&id), rows.clone()).await;
         let bytes = empty + added as u64;
         assert_eq!(listed("").await, (bytes, bytes, 0));
-        assert_eq!(verify(&house.path("planscope.db")).await.unwrap().faults, []);
+        assert_eq!(verify(&server.path("planscope.db")).await.unwrap().faults, []);
         // Deleted and stored again it has its rows.
-        house.delete(&api::path::sweep(&id)).await;
+        server.delete(&api::path::sweep(&id)).await;
         assert_eq!(listed("?deleted=true").await, (bytes, bytes, bytes));
-        assert_eq!(stored(&house, &titled).await, id);
+        assert_eq!(stored(&server, &titled).await, id);
     }
-    house.delete(&api::path::sweep(&id)).await;
-    house.clock.advance(Duration::from_hours(24 * 30 + 1));
-    server::forgetting::round(&house.app, true).await.unwrap();
+    server.delete(&api::path::sweep(&id)).await;
+    server.clock.advance(Duration::from_hours(24 * 30 + 1));
+    server::forgetting::round(&server.app, true).await.unwrap();
     assert_eq!(listed("").await, (0, 0, 0));
-    assert_eq!(stored(&house, &titled).await, id);
+    assert_eq!(stored(&server, &titled).await, id);
     assert_eq!(listed("").await, (empty, empty, 0));
 }
 
 /// An axis may name a dataset by its identifier alone, and one that is deleted is no reason to give its points up.
 #[tokio::test(flavor = "multi_thread")]
 async fn points_wait_for_datasets_that_are_deleted() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut datasets = Vec::new();
     for lengths in ["512\n1024\n2048\n", "256\n700\n"] {
-        let uploaded: Value = house.post(api::path::DATASETS, lengths).await.json();
+        let uploaded: Value = server.post(api::path::DATASETS, lengths).await.json();
         datasets.push(uploaded["dataset"]["id"].as_str().unwrap().to_owned());
     }
     let mut over = written();
     over["scenario"]["workload"]["samples"] = json!({"kind": "dataset", "id": datasets[0]});
     over["axes"] = json!([{"pointer": "/workload/samples/id", "values": datasets}]);
-    let id = stored(&house, &over).await;
+    let id = stored(&server, &over).await;
 
-    house.delete(&api::path::dataset(&datasets[1])).await;
-    let refused = house.post(&api::path::sweep_start(&id), "").await.problem();
+    server.delete(&api::path::dataset(&datasets[1])).await;
+    let refused = server.post(&api::path::sweep_start(&id), "").await.problem();
     assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/invalid-question"));
     assert!(refused.detail.contains("point 1") && refused.detail.contains(&datasets[1]), "{}", refused.detail);
-    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
-    assert_eq!(rest(&house, &id).await["progress"]["done"], 0);
+    assert!(server.store.reader().wanted_sweeps().await.unwrap().is_empty());
+    assert_eq!(rest(&server, &id).await["progress"]["done"], 0);
 
-    house.post(&api::path::dataset_restore(&datasets[1]), "").await;
-    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
-    let progress = rest(&house, &id).await["progress"].clone();
+    server.post(&api::path::dataset_restore(&datasets[1]), "").await;
+    assert_eq!(server.post(&api::path::sweep_start(&id), "").await.status, 200);
+    let progress = rest(&server, &id).await["progress"].clone();
     assert_eq!((&progress["done"], &progress["without_plan"]), (&json!(2), &json!(0)));
     // Where all rows are there nothing is needed any more.
-    house.delete(&api::path::dataset(&datasets[0])).await;
-    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
+    server.delete(&api::path::dataset(&datasets[0])).await;
+    assert_eq!(server.post(&api::path::sweep_start(&id), "").await.status, 200);
 }
 
 #[tokio::test]
 async fn wrong_sweeps_are_told_field_by_field() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut wrong = written();
     wrong["axes"][0]["pointer"] = "/cluster/node".into();
-    let reply = house.post(api::path::SWEEPS, wrong.to_string()).await;
+    let reply = server.post(api::path::SWEEPS, wrong.to_string()).await;
     assert_eq!((reply.status, &reply.json::<Value>()["errors"][0]["pointer"]), (422, &json!("/axes/0")));
-    assert_eq!(house.get(&api::path::sweep("short")).await.status, 400);
-    assert_eq!(house.get(&api::path::sweep(&"a".repeat(52))).await.status, 404);
-    let id = stored(&house, &written()).await;
+    assert_eq!(server.get(&api::path::sweep("short")).await.status, 400);
+    assert_eq!(server.get(&api::path::sweep(&"a".repeat(52))).await.status, 404);
+    let id = stored(&server, &written()).await;
     for (query, status) in [("x=9", 422), ("y=0", 422), ("at=a", 400), ("planner=none", 404), ("metric=none", 400)] {
-        assert_eq!(house.get(&api::path::sweep_picture(&id, query)).await.status, status, "{query}");
+        assert_eq!(server.get(&api::path::sweep_picture(&id, query)).await.status, status, "{query}");
     }
 }
 
 #[tokio::test]
 async fn what_can_be_swept_stands_around_the_scenario() {
-    let house = House::open().await;
-    let scenario = house.store(&house::scenario()).await;
-    let found: Value = house.get(&api::path::scenario_sweeps(&scenario)).await.json();
+    let server = TestServer::open().await;
+    let scenario = server.store(&test_server::scenario()).await;
+    let found: Value = server.get(&api::path::scenario_sweeps(&scenario)).await.json();
     assert_eq!(found["fields"][0]["pointer"], "/cluster/nodes");
     for study in found["studies"].as_array().unwrap() {
-        let reply = house.post(api::path::SWEEPS, study["sweep"].to_string()).await;
+        let reply = server.post(api::path::SWEEPS, study["sweep"].to_string()).await;
         assert_eq!(reply.status, 201, "{study}");
     }
 }

@@ -5,30 +5,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::job::StoredOutcome;
-use harness::{House, Settings, engines, house};
+use harness::{Settings, TestServer, engines, test_server};
 use planner::timeline::levels::Overview;
 use serde_json::{Value, json};
 use server::jobs::Limits;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_tried_out_is_what_would_be_stored_and_is_not() {
-    let house = House::open().await;
-    let scenario = house::scenario();
-    let reply = house.post(&api::path::what_if(1), scenario.to_string()).await;
+    let server = TestServer::open().await;
+    let scenario = test_server::scenario();
+    let reply = server.post(&api::path::what_if(1), scenario.to_string()).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, api::path::WHAT_IF_MEDIA_TYPE));
     let tried = api::what_if::decode(&reply.body).expect("it can be read");
     assert_eq!(tried.iteration, 1);
     let outcome = tried.outcome.read().expect("it is one");
     assert_eq!(outcome.planning_ms.len(), 3);
     let id = outcome.outcome.scenario.clone();
-    assert_eq!(house.get(&api::path::outcome(&id)).await.status, 404, "nothing is stored");
+    assert_eq!(server.get(&api::path::outcome(&id)).await.status, 404, "nothing is stored");
 
-    assert_eq!(house.store(&scenario).await, id);
-    house.plan(&id).await;
-    let stored: StoredOutcome = house.get(&api::path::outcome(&id)).await.json();
+    assert_eq!(server.store(&scenario).await, id);
+    server.plan(&id).await;
+    let stored: StoredOutcome = server.get(&api::path::outcome(&id)).await.json();
     assert_eq!(stored.outcome, outcome.outcome);
     for (planner, timeline) in &tried.timelines {
-        let reply = house.get(&api::path::timeline(&id, planner.id(), 1)).await;
+        let reply = server.get(&api::path::timeline(&id, planner.id(), 1)).await;
         assert_eq!(api::timeline::decode(&reply.body).as_ref(), Ok(timeline));
     }
     assert_eq!(tried.timelines.len(), 3);
@@ -37,14 +37,14 @@ async fn what_is_tried_out_is_what_would_be_stored_and_is_not() {
 /// PipeWeaver's search is left out of a sketch, which says so; what has none is answered whole, and so is what is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sketch_leaves_searches_out_and_says_so() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let sketched = async |scenario: &Value| {
-        let reply = house.post(&api::path::sketch(0), scenario.to_string()).await;
+        let reply = server.post(&api::path::sketch(0), scenario.to_string()).await;
         assert_eq!(reply.status, 200);
         let tried = api::what_if::decode(&reply.body).expect("it can be read");
         tried.outcome.read().expect("it is one")
     };
-    let without = house::scenario();
+    let without = test_server::scenario();
     assert!(!sketched(&without).await.is_sketch, "no planner of it searches");
 
     let mut scenario: Value =
@@ -55,10 +55,10 @@ async fn a_sketch_leaves_searches_out_and_says_so() {
     scenario["search"] = json!({ "rollouts": 4 });
     let sketch = sketched(&scenario).await;
     assert!(sketch.is_sketch);
-    let id = house.store(&scenario).await;
+    let id = server.store(&scenario).await;
     assert_ne!(sketch.outcome.scenario, id, "it is the answer to another question");
-    house.plan(&id).await;
-    let stored: StoredOutcome = house.get(&api::path::outcome(&id)).await.json();
+    server.plan(&id).await;
+    let stored: StoredOutcome = server.get(&api::path::outcome(&id)).await.json();
     assert!(!stored.is_sketch);
     let iteration_s = |outcome: &StoredOutcome, planner: &str| {
         let of = |result: &&planner::outcome::PlannerResult| result.planner.id() == planner;
@@ -73,19 +73,19 @@ async fn a_sketch_leaves_searches_out_and_says_so() {
         "nothing of it is searched"
     );
     assert_eq!(sketched(&scenario).await, stored, "what is stored is not sketched again");
-    assert_eq!(house.post("/api/v1/what-if?sketch=perhaps", scenario.to_string()).await.status, 400);
+    assert_eq!(server.post("/api/v1/what-if?sketch=perhaps", scenario.to_string()).await.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_fields_are_named_and_an_iteration_too_late_is_the_last() {
-    let house = House::open().await;
-    let mut wrong = house::scenario();
+    let server = TestServer::open().await;
+    let mut wrong = test_server::scenario();
     wrong["workload"]["global_batch"] = json!(0);
-    let reply = house.post(&api::path::what_if(0), wrong.to_string()).await;
+    let reply = server.post(&api::path::what_if(0), wrong.to_string()).await;
     assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/global_batch".to_owned()]));
-    let reply = house.post("/api/v1/what-if?iteration=x", house::scenario().to_string()).await;
+    let reply = server.post("/api/v1/what-if?iteration=x", test_server::scenario().to_string()).await;
     assert_eq!(reply.status, 400);
-    let reply = house.post(&api::path::what_if(99), house::scenario().to_string()).await;
+    let reply = server.post(&api::path::what_if(99), test_server::scenario().to_string()).await;
     assert_eq!(api::what_if::decode(&reply.body).expect("it can be read").iteration, 1, "there are two");
 }
 
@@ -93,17 +93,17 @@ async fn wrong_fields_are_named_and_an_iteration_too_late_is_the_last() {
 async fn planning_ends_when_the_asker_goes() {
     let gate = Arc::new(AtomicBool::new(false));
     let limits = Limits { workers: 1, queue: 4, ..Limits::default() };
-    let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
+    let server = TestServer::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
     let path = api::path::what_if(0);
-    let question = house.post(&path, house::scenario().to_string());
+    let question = server.post(&path, test_server::scenario().to_string());
     // The asker has lost patience: dropping the question is what a closed connection does.
     assert!(tokio::time::timeout(Duration::from_millis(200), question).await.is_err());
     // The only turn is free again although the gate never opened: a job gets it.
-    let id = house.store(&house::scenario()).await;
-    let job: Value = house.post(&api::path::plan(&id), "").await.json();
+    let id = server.store(&test_server::scenario()).await;
+    let job: Value = server.post(&api::path::plan(&id), "").await.json();
     let path = api::path::job(job["id"].as_str().expect("an identifier"));
     for _ in 0..500 {
-        let job: Value = house.get(&path).await.json();
+        let job: Value = server.get(&path).await.json();
         if job["state"]["state"] == "running" {
             gate.store(true, Ordering::Relaxed);
             return;
@@ -115,16 +115,16 @@ async fn planning_ends_when_the_asker_goes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overview_has_all_spans_of_its_timeline() {
-    let house = House::open().await;
-    let id = house.store(&house::scenario()).await;
-    house.plan(&id).await;
-    let timeline = house.get(&api::path::timeline(&id, "1f1b", 0)).await;
+    let server = TestServer::open().await;
+    let id = server.store(&test_server::scenario()).await;
+    server.plan(&id).await;
+    let timeline = server.get(&api::path::timeline(&id, "1f1b", 0)).await;
     let timeline = api::timeline::decode(&timeline.body).expect("a timeline");
-    let reply = house.get(&api::path::overview(&id, "1f1b", 0)).await;
+    let reply = server.get(&api::path::overview(&id, "1f1b", 0)).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, api::path::OVERVIEW_MEDIA_TYPE));
     let overview = api::timeline::overview::decode(&reply.body).expect("an overview");
     assert_eq!(overview, Overview::of(&timeline));
     assert_eq!(overview.level.starts.iter().map(|&starts| u64::from(starts)).sum::<u64>(), overview.spans);
-    assert_eq!(house.get(&api::path::overview(&id, "gpipe", 0)).await.status, 404);
-    assert_eq!(house.get(&api::path::overview(&id, "1f1b", 9)).await.status, 404);
+    assert_eq!(server.get(&api::path::overview(&id, "gpipe", 0)).await.status, 404);
+    assert_eq!(server.get(&api::path::overview(&id, "1f1b", 9)).await.status, 404);
 }

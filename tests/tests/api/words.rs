@@ -1,34 +1,34 @@
 //! Names, notes and tags are held to the same rules, whatever they are of.
 
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 /// Galvatron's times of a few layers.
 const LAYERS: &str = r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
     "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#;
 
-async fn sent(house: &House, method: &str, path: &str, body: String) -> harness::Reply {
+async fn sent(server: &TestServer, method: &str, path: &str, body: String) -> harness::Reply {
     let request = axum::http::Request::builder()
         .method(method)
         .uri(path)
         .header("content-type", "application/json")
         .body(axum::body::Body::from(body))
         .unwrap();
-    house.send(request).await
+    server.send(request).await
 }
 
 /// One thing of every kind, by its address.
-async fn things(house: &House) -> Vec<String> {
+async fn things(server: &TestServer) -> Vec<String> {
     let posted = async |path: &str, body: String, place: &str| -> String {
-        let reply: Value = house.post(path, body).await.json();
+        let reply: Value = server.post(path, body).await.json();
         reply.pointer(place).and_then(Value::as_str).unwrap_or_else(|| panic!("{reply}")).to_owned()
     };
     let sweep = json!({
-        "schema": "sweep/1", "title": "small", "scenario": house::scenario(), "axes": [{"pointer": "/seed", "values": [7, 8]}],
+        "schema": "sweep/1", "title": "small", "scenario": test_server::scenario(), "axes": [{"pointer": "/seed", "values": [7, 8]}],
     });
     let slice = json!([{"ph": "X", "name": "gemm", "pid": 0, "tid": 1, "ts": 0, "dur": 5}]);
     vec![
-        api::path::scenario(&house.store(&house::scenario()).await),
+        api::path::scenario(&server.store(&test_server::scenario()).await),
         api::path::dataset(&posted(api::path::DATASETS, "5 7 9".to_owned(), "/dataset/id").await),
         api::path::sweep(&posted(api::path::SWEEPS, sweep.to_string(), "/id").await),
         api::path::run(&posted(api::path::RUNS, json!({"name": "a run"}).to_string(), "/run").await),
@@ -41,14 +41,14 @@ async fn things(house: &House) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_of_one_thing_is_wrong_of_every_other() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let many: Vec<String> = (0..33).map(|number| number.to_string()).collect();
-    for path in things(&house).await {
+    for path in things(&server).await {
         for (words, pointers) in [
             (json!({"name": "\u{200b}", "tags": ["ok", "", "x".repeat(41)]}), &["/name", "/tags/1", "/tags/2"][..]),
             (json!({"tags": many}), &["/tags"]),
         ] {
-            let wrong = sent(&house, "PATCH", &path, words.to_string()).await;
+            let wrong = sent(&server, "PATCH", &path, words.to_string()).await;
             assert_eq!(
                 (wrong.status, wrong.pointers()),
                 (422, pointers.iter().map(ToString::to_string).collect()),
@@ -56,8 +56,8 @@ async fn what_is_wrong_of_one_thing_is_wrong_of_every_other() {
             );
         }
         let sound = json!({"name": "x".repeat(500), "note": " told ", "tags": ["b", "a", "b", "x".repeat(40)]});
-        assert_eq!(sent(&house, "PATCH", &path, sound.to_string()).await.status, 200, "{path}");
-        let unknown = sent(&house, "PATCH", &path, json!({"colour": 1}).to_string()).await.problem();
+        assert_eq!(sent(&server, "PATCH", &path, sound.to_string()).await.status, 200, "{path}");
+        let unknown = sent(&server, "PATCH", &path, json!({"colour": 1}).to_string()).await.problem();
         assert_eq!((unknown.status, unknown.kind.as_str()), (400, "/problems/malformed-request"), "{path}");
     }
 }
@@ -65,12 +65,12 @@ async fn what_is_wrong_of_one_thing_is_wrong_of_every_other() {
 /// 16 MiB and a byte more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_is_too_large_is_told_by_its_size() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let large = format!("{{}}{}", " ".repeat((16 << 20) - 1));
-    let mut asked: Vec<(&str, String)> = things(&house).await.into_iter().map(|path| ("PATCH", path)).collect();
+    let mut asked: Vec<(&str, String)> = things(&server).await.into_iter().map(|path| ("PATCH", path)).collect();
     asked.push(("POST", api::path::profile_apply("any")));
     for (method, path) in asked {
-        let problem = sent(&house, method, &path, large.clone()).await.problem();
+        let problem = sent(&server, method, &path, large.clone()).await.problem();
         assert_eq!((problem.status, problem.kind.as_str()), (413, "/problems/too-large"), "{method} {path}");
         assert_eq!(problem.detail, "the body is larger than 16 MiB", "{method} {path}");
     }

@@ -56,7 +56,11 @@ impl StatedLayout {
 
     /// The facts for which `is_wanted` holds, given the values of both layouts.
     fn filter(self, other: Self, is_wanted: impl Fn(bool, bool) -> bool) -> Self {
-        fn keep<T: PartialEq>(own: Option<T>, other: Option<T>, is_wanted: &impl Fn(bool, bool) -> bool) -> Option<T> {
+        fn keep<T: PartialEq + Copy>(
+            own: Option<T>,
+            other: Option<T>,
+            is_wanted: &impl Fn(bool, bool) -> bool,
+        ) -> Option<T> {
             let (is_stated, is_equal) = (other.is_some(), own == other);
             own.filter(|_| is_wanted(is_stated, is_equal))
         }

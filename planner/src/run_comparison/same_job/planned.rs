@@ -1,8 +1,8 @@
 //! The job that a plan was made for.
 
 use super::{DeviceName, StatedLayout};
-use crate::run_comparison::flop_formula::{FlopFormula, StepFlops, step_flops};
 use crate::outcome::{BatchSummary, Planned};
+use crate::run_comparison::flop_formula::{FlopFormula, StepFlops, step_flops};
 use crate::scenario::Scenario;
 use crate::training::Precision;
 use crate::workload::Packing;
@@ -156,7 +156,7 @@ impl PlannedJob {
             },
             precision: scenario.training.precision,
             device: DeviceName::find(&scenario.cluster.name),
-            layout: planned.placement.is_none().then(|| StatedLayout {
+            layout: planned.placement.is_none().then_some(StatedLayout {
                 tensor: Some(planned.layout.tensor),
                 pipeline: Some(planned.layout.pipeline),
                 context: Some(scenario.training.context_parallel),

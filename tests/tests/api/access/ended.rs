@@ -6,15 +6,15 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use futures::stream::{self, StreamExt};
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::TOKEN;
 
-async fn opened() -> House {
-    House::with(Settings { token: Some(TOKEN), ..Settings::default() }).await
+async fn opened() -> TestServer {
+    TestServer::with(Settings { token: Some(TOKEN), ..Settings::default() }).await
 }
 
 fn with(name: &str, value: &str, method: &str, path: &str, body: Body) -> Request<Body> {
@@ -22,9 +22,9 @@ fn with(name: &str, value: &str, method: &str, path: &str, body: Body) -> Reques
     request.header(name, value).header("content-type", "application/json").body(body).unwrap()
 }
 
-async fn ask(house: &House, token: &str, method: &str, path: &str, body: Value) -> Value {
+async fn ask(server: &TestServer, token: &str, method: &str, path: &str, body: Value) -> Value {
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
-    let reply = house.send(with("authorization", &format!("Bearer {token}"), method, path, body)).await;
+    let reply = server.send(with("authorization", &format!("Bearer {token}"), method, path, body)).await;
     assert!(reply.status < 300, "{method} {path}: {reply:?}");
     if reply.status == 204 { Value::Null } else { reply.json() }
 }
@@ -35,9 +35,9 @@ fn unfinished() -> Body {
 }
 
 /// An open stream of events of a run; its first event came.
-async fn watching(house: &House, name: &str, value: &str, run: &str) -> Body {
+async fn watching(server: &TestServer, name: &str, value: &str, run: &str) -> Body {
     let request = with(name, value, "GET", &api::path::run_events(run), Body::empty());
-    let response = house.router.clone().oneshot(request).await.unwrap();
+    let response = server.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status().as_u16(), 200);
     let mut body = response.into_body();
     body.frame().await.unwrap().unwrap();
@@ -57,30 +57,30 @@ async fn is_over(body: &mut Body) -> bool {
 
 #[tokio::test]
 async fn a_revoked_token_ends_its_streams_and_uploads() {
-    let house = opened().await;
-    let editor = ask(&house, TOKEN, "POST", api::path::TOKENS, json!({"name": "eddy", "role": "editor"})).await;
+    let server = opened().await;
+    let editor = ask(&server, TOKEN, "POST", api::path::TOKENS, json!({"name": "eddy", "role": "editor"})).await;
     let editor = format!("Bearer {}", editor["token"].as_str().unwrap());
-    let run = ask(&house, TOKEN, "POST", api::path::RUNS, json!({"name": "a"})).await;
+    let run = ask(&server, TOKEN, "POST", api::path::RUNS, json!({"name": "a"})).await;
     let run = run["run"].as_str().unwrap();
-    let mut stream = watching(&house, "authorization", &editor, run).await;
-    let server = format!("Bearer {TOKEN}");
-    let mut other = watching(&house, "authorization", &server, run).await;
+    let mut stream = watching(&server, "authorization", &editor, run).await;
+    let authorization = format!("Bearer {TOKEN}");
+    let mut other = watching(&server, "authorization", &authorization, run).await;
     let log = format!("{}?offset=0", api::path::run_log(run));
     let uploads = [("PATCH", log.as_str()), ("POST", api::path::TRACES), ("PUT", api::path::SCENARIOS)];
     let uploads = uploads.map(|(method, path)| {
         let request = with("authorization", &editor, method, path, unfinished());
-        tokio::spawn(house.router.clone().oneshot(request))
+        tokio::spawn(server.router.clone().oneshot(request))
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
-    ask(&house, TOKEN, "DELETE", &api::path::token("eddy"), Value::Null).await;
+    ask(&server, TOKEN, "DELETE", &api::path::token("eddy"), Value::Null).await;
     assert!(is_over(&mut stream).await);
     for upload in uploads {
         let answer = tokio::time::timeout(Duration::from_secs(8), upload).await.expect("it ends").unwrap().unwrap();
         assert_eq!(answer.status().as_u16(), 401);
     }
     // What came before is stored, and others go on.
-    let request = with("authorization", &server, "GET", &api::path::run_log(run), Body::empty());
-    assert_eq!(house.send(request).await.text(), "a line\n");
+    let request = with("authorization", &authorization, "GET", &api::path::run_log(run), Body::empty());
+    assert_eq!(server.send(request).await.text(), "a line\n");
     let next = tokio::time::timeout(Duration::from_millis(100), async { while other.frame().await.is_some() {} });
     assert!(next.await.is_err(), "the stream of another token goes on");
 }
@@ -88,24 +88,24 @@ async fn a_revoked_token_ends_its_streams_and_uploads() {
 /// `planscope token revoke` writes into the database beside the server, which looks every five seconds.
 #[tokio::test]
 async fn a_token_that_the_command_line_revokes_ends_its_streams() {
-    let house = opened().await;
-    let reader = ask(&house, TOKEN, "POST", api::path::TOKENS, json!({"name": "rita", "role": "reader"})).await;
+    let server = opened().await;
+    let reader = ask(&server, TOKEN, "POST", api::path::TOKENS, json!({"name": "rita", "role": "reader"})).await;
     let reader = format!("Bearer {}", reader["token"].as_str().unwrap());
-    let run = ask(&house, TOKEN, "POST", api::path::RUNS, json!({"name": "a"})).await;
-    let mut stream = watching(&house, "authorization", &reader, run["run"].as_str().unwrap()).await;
-    house.store.writer().revoke_token("rita", jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+    let run = ask(&server, TOKEN, "POST", api::path::RUNS, json!({"name": "a"})).await;
+    let mut stream = watching(&server, "authorization", &reader, run["run"].as_str().unwrap()).await;
+    server.store.writer().revoke_token("rita", jiff::Timestamp::UNIX_EPOCH).await.unwrap();
     assert!(is_over(&mut stream).await);
 }
 
 #[tokio::test]
 async fn a_session_that_is_logged_out_ends_its_streams() {
-    let house = opened().await;
-    let run = ask(&house, TOKEN, "POST", api::path::RUNS, json!({"name": "a"})).await;
+    let server = opened().await;
+    let run = ask(&server, TOKEN, "POST", api::path::RUNS, json!({"name": "a"})).await;
     let run = run["run"].as_str().unwrap();
-    let login = house.get(&format!("/?token={TOKEN}")).await;
+    let login = server.get(&format!("/?token={TOKEN}")).await;
     let cookie = login.header("set-cookie").split(';').next().unwrap().to_owned();
-    let mut stream = watching(&house, "cookie", &cookie, run).await;
-    let logout = house.send(with("cookie", &cookie, "DELETE", api::path::SESSION, Body::empty())).await;
+    let mut stream = watching(&server, "cookie", &cookie, run).await;
+    let logout = server.send(with("cookie", &cookie, "DELETE", api::path::SESSION, Body::empty())).await;
     assert_eq!(logout.status, 204);
     assert!(is_over(&mut stream).await);
 }

@@ -2,29 +2,29 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::{House, Reply, Settings, house};
+use harness::{Reply, Settings, TestServer, test_server};
 use serde_json::{Value, json};
 
 use super::TOKEN;
 
-async fn opened() -> House {
-    House::with(Settings { token: Some(TOKEN), ..Settings::default() }).await
+async fn opened() -> TestServer {
+    TestServer::with(Settings { token: Some(TOKEN), ..Settings::default() }).await
 }
 
-async fn ask(house: &House, token: &str, method: &str, path: &str, body: impl Into<Body>) -> Reply {
+async fn ask(server: &TestServer, token: &str, method: &str, path: &str, body: impl Into<Body>) -> Reply {
     let request = Request::builder().method(method).uri(path).header("authorization", format!("Bearer {token}"));
-    house.send(request.header("content-type", "application/json").body(body.into()).unwrap()).await
+    server.send(request.header("content-type", "application/json").body(body.into()).unwrap()).await
 }
 
-async fn token(house: &House, name: &str, role: &str) -> String {
+async fn token(server: &TestServer, name: &str, role: &str) -> String {
     let body = json!({"name": name, "role": role}).to_string();
-    let made: Value = ask(house, TOKEN, "POST", api::path::TOKENS, body).await.json();
+    let made: Value = ask(server, TOKEN, "POST", api::path::TOKENS, body).await.json();
     made["token"].as_str().unwrap().to_owned()
 }
 
 /// The latest record: actor, method, action, kind, object.
-async fn latest(house: &House) -> [String; 5] {
-    let audit: Value = ask(house, TOKEN, "GET", api::path::AUDIT, Body::empty()).await.json();
+async fn latest(server: &TestServer) -> [String; 5] {
+    let audit: Value = ask(server, TOKEN, "GET", api::path::AUDIT, Body::empty()).await.json();
     let line = &audit["changes"][0];
     assert!(line["at"].as_str().unwrap().starts_with("2026-01-01T"), "{line}");
     ["actor", "method", "action", "kind", "object"].map(|key| line[key].as_str().unwrap().to_owned())
@@ -32,49 +32,50 @@ async fn latest(house: &House) -> [String; 5] {
 
 #[tokio::test]
 async fn logins_and_logouts_are_recorded_and_failed_ones_too() {
-    let house = opened().await;
-    let reader = token(&house, "rita", "reader").await;
-    let login = house.get(&format!("/?token={reader}")).await;
-    assert_eq!(latest(&house).await, ["rita", "POST", "login", "session", "0.0.0.0"]);
+    let server = opened().await;
+    let reader = token(&server, "rita", "reader").await;
+    let login = server.get(&format!("/?token={reader}")).await;
+    assert_eq!(latest(&server).await, ["rita", "POST", "login", "session", "0.0.0.0"]);
     let cookie = login.header("set-cookie").split(';').next().unwrap();
     let logout = Request::delete(api::path::SESSION).header("cookie", cookie).body(Body::empty()).unwrap();
-    assert_eq!(house.send(logout).await.status, 204, "readers end their sessions");
-    assert_eq!(latest(&house).await, ["rita", "DELETE", "delete", "session", ""]);
-    assert_eq!(house.get("/?token=wrong").await.status, 401);
-    assert_eq!(latest(&house).await, ["(nobody)", "POST", "failed-login", "session", "0.0.0.0"]);
+    assert_eq!(server.send(logout).await.status, 204, "readers end their sessions");
+    assert_eq!(latest(&server).await, ["rita", "DELETE", "delete", "session", ""]);
+    assert_eq!(server.get("/?token=wrong").await.status, 401);
+    assert_eq!(latest(&server).await, ["(nobody)", "POST", "failed-login", "session", "0.0.0.0"]);
 }
 
 #[tokio::test]
 async fn a_wrong_token_of_a_program_is_recorded() {
-    let house = opened().await;
-    assert_eq!(ask(&house, "wrong", "GET", api::path::HEALTH, Body::empty()).await.status, 401);
-    assert_eq!(latest(&house).await, ["(nobody)", "POST", "failed-login", "session", "0.0.0.0"]);
+    let server = opened().await;
+    assert_eq!(ask(&server, "wrong", "GET", api::path::HEALTH, Body::empty()).await.status, 401);
+    assert_eq!(latest(&server).await, ["(nobody)", "POST", "failed-login", "session", "0.0.0.0"]);
 }
 
 /// Requests that succeed, each with its record.
 #[tokio::test]
 async fn changes_of_every_kind_are_recorded() {
-    let house = opened().await;
-    let editor = token(&house, "eddy", "editor").await;
-    let stored: Value = ask(&house, &editor, "PUT", api::path::SCENARIOS, house::scenario().to_string()).await.json();
+    let server = opened().await;
+    let editor = token(&server, "eddy", "editor").await;
+    let stored: Value =
+        ask(&server, &editor, "PUT", api::path::SCENARIOS, test_server::scenario().to_string()).await.json();
     let scenario = stored["id"].as_str().unwrap().to_owned();
-    let dataset: Value = ask(&house, &editor, "POST", api::path::DATASETS, "5\n7\n9\n").await.json();
+    let dataset: Value = ask(&server, &editor, "POST", api::path::DATASETS, "5\n7\n9\n").await.json();
     let dataset = dataset["dataset"]["id"].as_str().unwrap().to_owned();
-    let run: Value = ask(&house, &editor, "POST", api::path::RUNS, "{}").await.json();
+    let run: Value = ask(&server, &editor, "POST", api::path::RUNS, "{}").await.json();
     let run = run["run"].as_str().unwrap().to_owned();
     let trace = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
-    let trace: Value = ask(&house, &editor, "POST", api::path::TRACES, trace).await.json();
+    let trace: Value = ask(&server, &editor, "POST", api::path::TRACES, trace).await.json();
     let trace = trace["trace"]["id"].as_str().unwrap().to_owned();
-    assert_eq!(latest(&house).await, ["eddy", "POST", "create", "trace", &trace]);
+    assert_eq!(latest(&server).await, ["eddy", "POST", "create", "trace", &trace]);
     let sweep = json!({
-        "schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
+        "schema": "sweep/1", "scenario": test_server::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
     });
-    let sweep: Value = ask(&house, &editor, "POST", api::path::SWEEPS, sweep.to_string()).await.json();
+    let sweep: Value = ask(&server, &editor, "POST", api::path::SWEEPS, sweep.to_string()).await.json();
     let sweep = sweep["id"].as_str().unwrap().to_owned();
-    assert_eq!(latest(&house).await, ["eddy", "POST", "create", "sweep", &sweep]);
+    assert_eq!(latest(&server).await, ["eddy", "POST", "create", "sweep", &sweep]);
     let tokenizer = crate::previews::tokenizer();
-    let held: Value = ask(&house, &editor, "POST", api::path::TOKENIZERS, tokenizer).await.json();
-    assert_eq!(latest(&house).await, ["eddy", "POST", "create", "tokenizer", held["id"].as_str().unwrap()]);
+    let held: Value = ask(&server, &editor, "POST", api::path::TOKENIZERS, tokenizer).await.json();
+    assert_eq!(latest(&server).await, ["eddy", "POST", "create", "tokenizer", held["id"].as_str().unwrap()]);
 
     let name = r#"{"name":"another"}"#;
     for (kind, path, id) in [
@@ -88,22 +89,22 @@ async fn changes_of_every_kind_are_recorded() {
             ("DELETE", path.clone(), "", "delete"),
             ("POST", format!("{path}/restore"), "", "restore"),
         ] {
-            let reply = ask(&house, &editor, method, &path, body).await;
+            let reply = ask(&server, &editor, method, &path, body).await;
             assert!(reply.status < 300, "{method} {path}: {reply:?}");
-            assert_eq!(latest(&house).await, ["eddy", method, action, kind, id]);
+            assert_eq!(latest(&server).await, ["eddy", method, action, kind, id]);
         }
     }
-    assert_eq!(ask(&house, &editor, "POST", &api::path::plan(&scenario), "").await.status, 202);
-    assert_eq!(latest(&house).await, ["eddy", "POST", "plan", "scenario", &scenario]);
-    assert!(ask(&house, TOKEN, "DELETE", &api::path::token("eddy"), "").await.status < 300);
-    assert_eq!(latest(&house).await, ["(server token)", "DELETE", "delete", "token", "eddy"]);
+    assert_eq!(ask(&server, &editor, "POST", &api::path::plan(&scenario), "").await.status, 202);
+    assert_eq!(latest(&server).await, ["eddy", "POST", "plan", "scenario", &scenario]);
+    assert!(ask(&server, TOKEN, "DELETE", &api::path::token("eddy"), "").await.status < 300);
+    assert_eq!(latest(&server).await, ["(server token)", "DELETE", "delete", "token", "eddy"]);
 }
 
 /// A reader that holds tokenizers or merges previews puts those of others out.
 #[tokio::test]
 async fn readers_change_nothing_that_is_held() {
-    let house = opened().await;
-    let reader = token(&house, "rita", "reader").await;
+    let server = opened().await;
+    let reader = token(&server, "rita", "reader").await;
     let document = server::router::document();
     for (route, item) in &document.paths.paths {
         let operations = [("PUT", &item.put), ("POST", &item.post), ("PATCH", &item.patch), ("DELETE", &item.delete)];
@@ -117,7 +118,7 @@ async fn readers_change_nothing_that_is_held() {
                 ("POST", api::path::DATASET_FOOTERS),
                 ("DELETE", api::path::SESSION),
             ];
-            let status = ask(&house, &reader, method, &path, "{}").await.status;
+            let status = ask(&server, &reader, method, &path, "{}").await.status;
             assert_eq!(status != 403, may.contains(&(method, route.as_str())), "{method} {route}: {status}");
         }
     }
@@ -125,8 +126,8 @@ async fn readers_change_nothing_that_is_held() {
 
 #[tokio::test]
 async fn names_of_tokens_look_like_no_other() {
-    let house = opened().await;
-    token(&house, "ada", "reader").await;
+    let server = opened().await;
+    token(&server, "ada", "reader").await;
     for (name, status) in [
         ("Ada", 409),
         ("ADA", 409),
@@ -137,16 +138,16 @@ async fn names_of_tokens_look_like_no_other() {
         ("ada-b", 201),
     ] {
         let body = json!({"name": name, "role": "admin"}).to_string();
-        assert_eq!(ask(&house, TOKEN, "POST", api::path::TOKENS, body).await.status, status, "{name:?}");
+        assert_eq!(ask(&server, TOKEN, "POST", api::path::TOKENS, body).await.status, status, "{name:?}");
     }
 }
 
 /// The token of a run accepts traces of this run only.
 #[tokio::test]
 async fn the_token_of_a_run_stores_its_traces() {
-    let house = opened().await;
+    let server = opened().await;
     let open = async || {
-        let run: Value = ask(&house, TOKEN, "POST", api::path::RUNS, "{}").await.json();
+        let run: Value = ask(&server, TOKEN, "POST", api::path::RUNS, "{}").await.json();
         (run["run"].as_str().unwrap().to_owned(), run["ingest_token"].as_str().unwrap().to_owned())
     };
     let ((run, own), (other, _)) = (open().await, open().await);
@@ -162,12 +163,12 @@ async fn the_token_of_a_run_stores_its_traces() {
         (format!("?run={run}"), &own, 201),
         (format!("?run={run}"), &own, 200),
     ] {
-        let reply = ask(&house, token, "POST", &format!("{traces}{query}"), trace).await;
+        let reply = ask(&server, token, "POST", &format!("{traces}{query}"), trace).await;
         assert_eq!(reply.status, status, "{query}: {reply:?}");
         if status == 201 {
             assert_eq!(reply.json::<Value>()["trace"]["run"], json!(run));
         }
     }
-    assert_eq!(latest(&house).await[0], "(run token)");
-    assert_eq!(ask(&house, &own, "GET", traces, Body::empty()).await.status, 401, "it reads nothing");
+    assert_eq!(latest(&server).await[0], "(run token)");
+    assert_eq!(ask(&server, &own, "GET", traces, Body::empty()).await.status, 401, "it reads nothing");
 }

@@ -2,41 +2,41 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::{House, Reply, Settings, house};
+use harness::{Reply, Settings, TestServer, test_server};
 use serde_json::{Value, json};
 
 use super::TOKEN;
 
-async fn opened() -> House {
-    House::with(Settings { token: Some(TOKEN), ..Settings::default() }).await
+async fn opened() -> TestServer {
+    TestServer::with(Settings { token: Some(TOKEN), ..Settings::default() }).await
 }
 
-async fn ask(house: &House, token: &str, method: &str, path: &str, body: Value) -> Reply {
+async fn ask(server: &TestServer, token: &str, method: &str, path: &str, body: Value) -> Reply {
     let request = Request::builder().method(method).uri(path).header("authorization", format!("Bearer {token}"));
     let request = request.header("content-type", "application/json");
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
-    house.send(request.body(body).unwrap()).await
+    server.send(request.body(body).unwrap()).await
 }
 
-async fn token(house: &House, name: &str, role: &str) -> String {
-    let reply = ask(house, TOKEN, "POST", api::path::TOKENS, json!({"name": name, "role": role})).await;
+async fn token(server: &TestServer, name: &str, role: &str) -> String {
+    let reply = ask(server, TOKEN, "POST", api::path::TOKENS, json!({"name": name, "role": role})).await;
     assert_eq!((reply.status, reply.header("location")), (201, api::path::token(name).as_str()), "{reply:?}");
     reply.json::<Value>()["token"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn roles_say_what_a_token_may_do() {
-    let house = opened().await;
-    let reader = token(&house, "rita", "reader").await;
-    let editor = token(&house, "eddy", "editor").await;
-    let admin = token(&house, "ada", "admin").await;
+    let server = opened().await;
+    let reader = token(&server, "rita", "reader").await;
+    let editor = token(&server, "eddy", "editor").await;
+    let admin = token(&server, "ada", "admin").await;
     let new = json!({"name": "x", "role": "reader"});
     for (method, path, body, expected) in [
         ("GET", api::path::SCENARIOS, Value::Null, [200, 200, 200]),
         ("GET", api::path::SESSION, Value::Null, [200, 200, 200]),
         ("POST", api::path::TOKENIZERS, Value::Null, [403, 422, 422]),
-        ("POST", api::path::SCENARIO_IDENTITY, house::scenario(), [200, 200, 200]),
-        ("PUT", api::path::SCENARIOS, house::scenario(), [403, 201, 200]),
+        ("POST", api::path::SCENARIO_IDENTITY, test_server::scenario(), [200, 200, 200]),
+        ("PUT", api::path::SCENARIOS, test_server::scenario(), [403, 201, 200]),
         ("DELETE", "/api/v1/datasets/nothing", Value::Null, [403, 404, 404]),
         ("PATCH", "/api/v1/runs/nothing/log", Value::Null, [403, 404, 404]),
         ("GET", api::path::TOKENS, Value::Null, [403, 403, 200]),
@@ -45,35 +45,35 @@ async fn roles_say_what_a_token_may_do() {
         ("GET", api::path::AUDIT, Value::Null, [403, 403, 200]),
     ] {
         for (token, expected) in [&reader, &editor, &admin].into_iter().zip(expected) {
-            let reply = ask(&house, token, method, path, body.clone()).await;
+            let reply = ask(&server, token, method, path, body.clone()).await;
             assert_eq!(reply.status, expected, "{method} {path}: {reply:?}");
             if expected == 403 {
                 assert_eq!(reply.problem().kind, "/problems/not-allowed", "{method} {path}");
             }
         }
     }
-    let refused = ask(&house, &reader, "PUT", api::path::SCENARIOS, house::scenario()).await;
+    let refused = ask(&server, &reader, "PUT", api::path::SCENARIOS, test_server::scenario()).await;
     let detail = refused.problem().detail;
     assert!(detail.contains("rita has the role reader") && detail.contains("role editor"), "{detail}");
 }
 
 #[tokio::test]
 async fn a_revoked_token_is_good_for_nothing_at_once() {
-    let house = opened().await;
-    let editor = token(&house, "eddy", "editor").await;
-    let login = house.get(&format!("/?token={editor}")).await;
+    let server = opened().await;
+    let editor = token(&server, "eddy", "editor").await;
+    let login = server.get(&format!("/?token={editor}")).await;
     let cookie = login.header("set-cookie").split(';').next().unwrap().to_owned();
     let session = |path: &'static str| {
         let request = Request::get(path).header("cookie", cookie.as_str()).body(Body::empty()).unwrap();
-        house.send(request)
+        server.send(request)
     };
     assert_eq!(session(api::path::SESSION).await.json::<Value>()["actor"], "eddy");
-    assert_eq!(ask(&house, TOKEN, "DELETE", &api::path::token("eddy"), Value::Null).await.status, 204);
-    assert_eq!(ask(&house, &editor, "GET", api::path::HEALTH, Value::Null).await.status, 401);
+    assert_eq!(ask(&server, TOKEN, "DELETE", &api::path::token("eddy"), Value::Null).await.status, 204);
+    assert_eq!(ask(&server, &editor, "GET", api::path::HEALTH, Value::Null).await.status, 401);
     assert_eq!(session(api::path::HEALTH).await.status, 401, "its sessions end with it");
-    let again = ask(&house, TOKEN, "POST", api::path::TOKENS, json!({"name": "eddy", "role": "admin"})).await;
+    let again = ask(&server, TOKEN, "POST", api::path::TOKENS, json!({"name": "eddy", "role": "admin"})).await;
     assert_eq!(again.problem().kind, "/problems/token-exists");
-    let list: Value = ask(&house, TOKEN, "GET", api::path::TOKENS, Value::Null).await.json();
+    let list: Value = ask(&server, TOKEN, "GET", api::path::TOKENS, Value::Null).await.json();
     assert_eq!(list["tokens"][0]["revoked_at"], "2026-01-01T00:00:00Z", "{list}");
     assert!(!list.to_string().contains(&editor));
 }
@@ -81,17 +81,17 @@ async fn a_revoked_token_is_good_for_nothing_at_once() {
 /// `planscope token revoke` writes into the database beside the server.
 #[tokio::test]
 async fn a_token_that_the_command_line_revokes_ends_within_seconds() {
-    let house = opened().await;
-    let editor = token(&house, "eddy", "editor").await;
-    assert_eq!(ask(&house, &editor, "GET", api::path::HEALTH, Value::Null).await.status, 200);
-    house.store.writer().revoke_token("eddy", jiff::Timestamp::UNIX_EPOCH).await.unwrap();
-    house.clock.advance(std::time::Duration::from_secs(5));
-    assert_eq!(ask(&house, &editor, "GET", api::path::HEALTH, Value::Null).await.status, 401);
+    let server = opened().await;
+    let editor = token(&server, "eddy", "editor").await;
+    assert_eq!(ask(&server, &editor, "GET", api::path::HEALTH, Value::Null).await.status, 200);
+    server.store.writer().revoke_token("eddy", jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+    server.clock.advance(std::time::Duration::from_secs(5));
+    assert_eq!(ask(&server, &editor, "GET", api::path::HEALTH, Value::Null).await.status, 401);
 }
 
 #[tokio::test]
 async fn wrong_names_and_roles_of_tokens_are_refused() {
-    let house = opened().await;
+    let server = opened().await;
     for (body, status) in [
         (json!({"name": "", "role": "reader"}), 422),
         (json!({"name": "a/b", "role": "reader"}), 422),
@@ -100,27 +100,27 @@ async fn wrong_names_and_roles_of_tokens_are_refused() {
         (json!({"name": "ada", "role": "owner"}), 400),
         (json!({"name": "ada"}), 400),
     ] {
-        assert_eq!(ask(&house, TOKEN, "POST", api::path::TOKENS, body.clone()).await.status, status, "{body}");
+        assert_eq!(ask(&server, TOKEN, "POST", api::path::TOKENS, body.clone()).await.status, status, "{body}");
     }
 }
 
 #[tokio::test]
 async fn every_change_is_recorded_with_who_made_it() {
-    let house = opened().await;
-    let editor = token(&house, "eddy", "editor").await;
-    let stored: Value = ask(&house, &editor, "PUT", api::path::SCENARIOS, house::scenario()).await.json();
+    let server = opened().await;
+    let editor = token(&server, "eddy", "editor").await;
+    let stored: Value = ask(&server, &editor, "PUT", api::path::SCENARIOS, test_server::scenario()).await.json();
     let id = stored["id"].as_str().unwrap();
-    ask(&house, &editor, "POST", api::path::SCENARIO_IDENTITY, house::scenario()).await;
-    ask(&house, &editor, "DELETE", "/api/v1/datasets/nothing", Value::Null).await;
-    let run: Value = ask(&house, &editor, "POST", api::path::RUNS, json!({"name": "a"})).await.json();
+    ask(&server, &editor, "POST", api::path::SCENARIO_IDENTITY, test_server::scenario()).await;
+    ask(&server, &editor, "DELETE", "/api/v1/datasets/nothing", Value::Null).await;
+    let run: Value = ask(&server, &editor, "POST", api::path::RUNS, json!({"name": "a"})).await.json();
     let (run, own) = (run["run"].as_str().unwrap(), run["ingest_token"].as_str().unwrap());
     let log = Request::patch(format!("{}?offset=0", api::path::run_log(run)))
         .header("authorization", format!("Bearer {own}"));
-    assert_eq!(house.send(log.body(Body::from("a line\n")).unwrap()).await.status, 204);
-    assert_eq!(ask(&house, own, "POST", &api::path::run_finish(run), json!({"exit_code": 0})).await.status, 204);
-    assert_eq!(ask(&house, &editor, "DELETE", &api::path::run(run), Value::Null).await.status, 204);
+    assert_eq!(server.send(log.body(Body::from("a line\n")).unwrap()).await.status, 204);
+    assert_eq!(ask(&server, own, "POST", &api::path::run_finish(run), json!({"exit_code": 0})).await.status, 204);
+    assert_eq!(ask(&server, &editor, "DELETE", &api::path::run(run), Value::Null).await.status, 204);
 
-    let audit: Value = ask(&house, TOKEN, "GET", &format!("{}?limit=3", api::path::AUDIT), Value::Null).await.json();
+    let audit: Value = ask(&server, TOKEN, "GET", &format!("{}?limit=3", api::path::AUDIT), Value::Null).await.json();
     let told = |audit: &Value| -> Vec<String> {
         let changes = audit["changes"].as_array().unwrap().iter();
         changes
@@ -139,7 +139,7 @@ async fn every_change_is_recorded_with_who_made_it() {
     );
     let next = audit["next"].as_u64().unwrap();
     let path = format!("{}?after={next}", api::path::AUDIT);
-    let audit: Value = ask(&house, TOKEN, "GET", &path, Value::Null).await.json();
+    let audit: Value = ask(&server, TOKEN, "GET", &path, Value::Null).await.json();
     assert_eq!(
         told(&audit),
         [format!("eddy PUT create scenario {id}"), "(server token) POST create token eddy".to_owned()]

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::{House, house};
+use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
 use super::send;
@@ -16,46 +16,46 @@ fn data() -> Option<PathBuf> {
     folder
 }
 
-async fn upload(house: &House, file: &Path, query: &str) -> Value {
+async fn upload(server: &TestServer, file: &Path, query: &str) -> Value {
     let name = file.file_name().unwrap().to_string_lossy();
     let bytes = std::fs::read(file).expect("a published profile");
-    let reply = house.post(&format!("{}?name={name}&{query}", api::path::PROFILES), bytes).await;
+    let reply = server.post(&format!("{}?name={name}&{query}", api::path::PROFILES), bytes).await;
     assert_eq!(reply.status, 201, "{name}: {reply:?}");
     reply.json()
 }
 
 /// Mean time of an iteration by 1F1B, in s.
-async fn planned_s(house: &House, scenario: &str) -> f64 {
-    assert_eq!(house.plan(scenario).await["state"]["state"], "done");
-    let outcome: Value = house.get(&api::path::outcome(scenario)).await.json();
+async fn planned_s(server: &TestServer, scenario: &str) -> f64 {
+    assert_eq!(server.plan(scenario).await["state"]["state"], "done");
+    let outcome: Value = server.get(&api::path::outcome(scenario)).await.json();
     let results = outcome["outcome"]["results"].as_array().unwrap().clone();
     let result = results.iter().find(|result| result["planner"] == "1f1b").unwrap();
     result["answer"]["metrics"]["iteration_s"].as_f64().expect("a plan")
 }
 
 /// The scenario with the profile, by its identifier, and as it is.
-async fn applied(house: &House, profile: &Value, scenario: &str) -> (String, Value) {
+async fn applied(server: &TestServer, profile: &Value, scenario: &str) -> (String, Value) {
     let path = api::path::profile_apply(profile["summary"]["id"].as_str().unwrap());
-    let reply = send(house, "POST", &path, &json!({"scenario": scenario})).await;
+    let reply = send(server, "POST", &path, &json!({"scenario": scenario})).await;
     assert_eq!(reply.status, 201, "{reply:?}");
     let id = reply.json::<Value>()["scenario"].as_str().unwrap().to_owned();
-    let stored: Value = house.get(&api::path::scenario(&id)).await.json();
+    let stored: Value = server.get(&api::path::scenario(&id)).await.json();
     (id, stored["scenario"].clone())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn layers_of_a_published_model_are_planned_with() {
     let Some(data) = data() else { return };
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let file = data.join("profiles/computation_profiling_bf16_llama2-7b_all.json");
-    let profile = upload(&house, &file, "").await;
+    let profile = upload(&server, &file, "").await;
     assert_eq!(profile["effect"]["kind"], "overrides");
-    let before = house.store(&house::scenario()).await;
-    let (after, scenario) = applied(&house, &profile, &before).await;
+    let before = server.store(&test_server::scenario()).await;
+    let (after, scenario) = applied(&server, &profile, &before).await;
     assert_eq!(scenario["profiles"], json!([profile["summary"]["id"]]));
     let given = &scenario["training"]["overrides"][0];
     assert!(given["table_us"].as_array().is_some_and(|table| !table.is_empty()), "{given}");
-    let (simulated, measured) = (planned_s(&house, &before).await, planned_s(&house, &after).await);
+    let (simulated, measured) = (planned_s(&server, &before).await, planned_s(&server, &after).await);
     eprintln!("Llama-2 7B: {simulated:.3} s by the model, {measured:.3} s with measured layers");
     // They were measured on other devices; within a factor of four they are of the same layers.
     assert!((simulated - measured).abs() > 1e-9 && (0.25..4.0).contains(&(measured / simulated)));
@@ -64,7 +64,7 @@ async fn layers_of_a_published_model_are_planned_with() {
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_of_a_published_device_are_planned_with() {
     let Some(data) = data() else { return };
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let mut files: Vec<PathBuf> = std::fs::read_dir(data.join("operators"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -76,7 +76,7 @@ async fn operators_of_a_published_device_are_planned_with() {
     let mut read = Vec::new();
     let mut profile = Value::Null;
     for file in &files {
-        profile = upload(&house, file, &query).await;
+        profile = upload(&server, file, &query).await;
         query = format!("onto={}", profile["summary"]["id"].as_str().unwrap());
         read.push(profile["summary"]["measurements"].as_u64().unwrap());
     }
@@ -89,10 +89,10 @@ async fn operators_of_a_published_device_are_planned_with() {
     }
     let products = &profile["parts"][0];
     assert_eq!((&products["name"], &products["fitted"]), (&json!("matrix products"), &json!(true)));
-    let before = house.store(&house::scenario()).await;
-    let (after, scenario) = applied(&house, &profile, &before).await;
+    let before = server.store(&test_server::scenario()).await;
+    let (after, scenario) = applied(&server, &profile, &before).await;
     assert!(scenario["cluster"]["device"]["curves"]["calibration"]["matmul"].as_u64().unwrap() > 0);
-    let (preset, fitted) = (planned_s(&house, &before).await, planned_s(&house, &after).await);
+    let (preset, fitted) = (planned_s(&server, &before).await, planned_s(&server, &after).await);
     eprintln!("A100: {preset:.4} s with the preset, {fitted:.4} s with {read:?} measurements");
     // The preset was fitted to these files and to others, in two steps.
     assert!((fitted / preset - 1.0).abs() < 0.1, "{preset} {fitted}");

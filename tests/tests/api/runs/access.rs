@@ -8,7 +8,7 @@ use api::run::{RunDetail, RunList};
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use futures::stream;
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 use serde_json::{Value, json};
 
 use super::{LOG, Trainer};
@@ -16,89 +16,89 @@ use super::{LOG, Trainer};
 const SERVER: &str = "0123456789abcdef";
 
 /// Status and detail of writing one byte with a token.
-async fn writes(house: &House, run: &str, token: Option<&str>) -> (u16, String) {
+async fn writes(server: &TestServer, run: &str, token: Option<&str>) -> (u16, String) {
     let mut request = Request::patch(format!("{}?offset=0", api::path::run_log(run)));
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }
-    let reply = house.send(request.body(Body::from("x")).unwrap()).await;
+    let reply = server.send(request.body(Body::from("x")).unwrap()).await;
     let told = if reply.status < 300 { String::new() } else { reply.problem().detail };
     (reply.status, told)
 }
 
 #[tokio::test]
 async fn a_log_is_written_with_its_own_token_only() {
-    let house = House::open().await;
-    let (mine, other) = (Trainer::starts(&house).await, Trainer::starts(&house).await);
+    let server = TestServer::open().await;
+    let (mine, other) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
     assert_eq!(mine.token.len(), 32);
-    assert_eq!(writes(&house, &mine.run, Some(&mine.token)).await.0, 204);
-    assert_eq!(writes(&house, &mine.run, None).await.0, 401);
+    assert_eq!(writes(&server, &mine.run, Some(&mine.token)).await.0, 204);
+    assert_eq!(writes(&server, &mine.run, None).await.0, 401);
     // Another run's, a made-up one, and one for a run that is not there: the same answer.
-    let wrong = writes(&house, &mine.run, Some(&other.token)).await;
+    let wrong = writes(&server, &mine.run, Some(&other.token)).await;
     assert_eq!(wrong.0, 403);
-    assert_eq!(writes(&house, &mine.run, Some("x")).await, wrong);
-    assert_eq!(writes(&house, "aaaaaaaaaaaaaaaa", Some(&mine.token)).await, wrong);
-    assert_eq!(writes(&house, "aaaaaaaaaaaaaaaa", None).await, writes(&house, &mine.run, None).await);
+    assert_eq!(writes(&server, &mine.run, Some("x")).await, wrong);
+    assert_eq!(writes(&server, "aaaaaaaaaaaaaaaa", Some(&mine.token)).await, wrong);
+    assert_eq!(writes(&server, "aaaaaaaaaaaaaaaa", None).await, writes(&server, &mine.run, None).await);
     let head = Request::head(api::path::run_log(&mine.run)).header("authorization", format!("Bearer {}", other.token));
-    assert_eq!(house.send(head.body(Body::empty()).unwrap()).await.status, 403);
+    assert_eq!(server.send(head.body(Body::empty()).unwrap()).await.status, 403);
 
     // A deleted run is told to those who have its token.
-    house.delete(&api::path::run(&other.run)).await;
-    assert_eq!(writes(&house, &other.run, Some(&other.token)).await.0, 410);
-    assert_eq!(writes(&house, &other.run, Some(&mine.token)).await, wrong);
+    server.delete(&api::path::run(&other.run)).await;
+    assert_eq!(writes(&server, &other.run, Some(&other.token)).await.0, 410);
+    assert_eq!(writes(&server, &other.run, Some(&mine.token)).await, wrong);
 
     // A page of another site never writes; curl says nothing of where it comes from.
     let request = Request::put(api::path::run_log(&mine.run))
         .header("authorization", format!("Bearer {}", mine.token))
         .header("origin", "http://evil.com")
         .body(Body::from(LOG));
-    assert_eq!(house.send(request.unwrap()).await.problem().kind, "/problems/foreign-origin");
+    assert_eq!(server.send(request.unwrap()).await.problem().kind, "/problems/foreign-origin");
 }
 
 #[tokio::test]
 async fn a_new_token_ends_the_old_one() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
-    let renewed: Value = house.post(&api::path::run_token(&trainer.run), "").await.json();
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
+    let renewed: Value = server.post(&api::path::run_token(&trainer.run), "").await.json();
     let token = renewed["ingest_token"].as_str().unwrap();
     assert_eq!(renewed["run"], trainer.run.as_str());
-    assert_eq!(writes(&house, &trainer.run, Some(&trainer.token)).await.0, 403);
-    assert_eq!(writes(&house, &trainer.run, Some(token)).await.0, 204);
-    assert_eq!(house.post(&api::path::run_token("unknown"), "").await.problem().status, 404);
+    assert_eq!(writes(&server, &trainer.run, Some(&trainer.token)).await.0, 403);
+    assert_eq!(writes(&server, &trainer.run, Some(token)).await.0, 204);
+    assert_eq!(server.post(&api::path::run_token("unknown"), "").await.problem().status, 404);
 }
 
 /// A token that got into the wrong hands is renewed; the job that was started with a key asks again and must not bring it back.
 #[tokio::test]
 async fn a_token_that_ended_is_not_good_again_when_its_request_is_repeated() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let open = async || -> (String, String) {
         let request = Request::post(api::path::RUNS).header("idempotency-key", "job 7").body(Body::from("{}"));
-        let opened: Value = house.send(request.unwrap()).await.json();
+        let opened: Value = server.send(request.unwrap()).await.json();
         (opened["run"].as_str().unwrap().to_owned(), opened["ingest_token"].as_str().unwrap().to_owned())
     };
     let (run, first) = open().await;
-    let renewed: Value = house.post(&api::path::run_token(&run), "").await.json();
+    let renewed: Value = server.post(&api::path::run_token(&run), "").await.json();
     let (same_run, further) = open().await;
     assert_eq!((&same_run, open().await), (&run, (run.clone(), further.clone())));
-    assert_eq!(writes(&house, &run, Some(&first)).await.0, 403);
+    assert_eq!(writes(&server, &run, Some(&first)).await.0, 403);
     for token in [&further, renewed["ingest_token"].as_str().unwrap()] {
-        assert_eq!(writes(&house, &run, Some(token)).await.0, 204);
+        assert_eq!(writes(&server, &run, Some(token)).await.0, 204);
     }
 }
 
 /// A stream goes on for days.
 #[tokio::test]
 async fn a_new_token_ends_what_is_sent_under_the_old_one() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
-    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
+    let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
     let (more, open) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
     let body =
         stream::unfold(open, |mut open| async { open.recv().await.map(|piece| (Ok::<_, io::Error>(piece), open)) });
     let others = async {
         more.send(Bytes::from_static(&LOG.as_bytes()[..1600])).unwrap();
         events.next_named("point").await;
-        assert_eq!(house.post(&api::path::run_token(&trainer.run), "").await.status, 200);
+        assert_eq!(server.post(&api::path::run_token(&trainer.run), "").await.status, 200);
         more.send(Bytes::from_static(&LOG.as_bytes()[1600..])).unwrap();
         drop(more);
     };
@@ -109,13 +109,13 @@ async fn a_new_token_ends_what_is_sent_under_the_old_one() {
 
 #[tokio::test]
 async fn the_server_s_token_opens_everything_and_a_run_s_only_its_log() {
-    let house = House::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
+    let server = TestServer::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
     let ask = async |method: &str, path: &str, token: Option<&str>, body: &'static str| {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        house.send(request.body(Body::from(body)).unwrap()).await
+        server.send(request.body(Body::from(body)).unwrap()).await
     };
     assert_eq!(ask("POST", api::path::RUNS, None, "{}").await.status, 401);
     let created: Value = ask("POST", api::path::RUNS, Some(SERVER), "{}").await.json();
@@ -146,9 +146,9 @@ async fn the_server_s_token_opens_everything_and_a_run_s_only_its_log() {
 /// Everyone comes as far as the handler, and a body that is held for strangers is held a thousand times.
 #[tokio::test]
 async fn what_says_that_a_run_ended_is_read_of_those_who_may_say_it_and_is_small() {
-    let house = House::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
+    let server = TestServer::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
     let open = Request::post(api::path::RUNS).header("authorization", format!("Bearer {SERVER}"));
-    let created: Value = house.send(open.body(Body::from("{}")).unwrap()).await.json();
+    let created: Value = server.send(open.body(Body::from("{}")).unwrap()).await.json();
     let (run, token) = (created["run"].as_str().unwrap(), created["ingest_token"].as_str().unwrap());
     let polls = Arc::new(AtomicU32::new(0));
     let finish = async |token: Option<&str>, bytes: usize| {
@@ -163,7 +163,7 @@ async fn what_says_that_a_run_ended_is_read_of_those_who_may_say_it_and_is_small
             polls.fetch_add(1, Ordering::Relaxed);
             Ok::<_, io::Error>(Bytes::from(text))
         });
-        house.send(request.body(Body::from_stream(body)).unwrap()).await
+        server.send(request.body(Body::from_stream(body)).unwrap()).await
     };
     assert_eq!((finish(None, 100).await.status, finish(Some("wrong"), 100).await.status), (401, 403));
     assert_eq!(polls.load(Ordering::Relaxed), 0, "nothing of it was read");
@@ -175,11 +175,11 @@ async fn what_says_that_a_run_ended_is_read_of_those_who_may_say_it_and_is_small
 
 #[tokio::test]
 async fn the_same_file_with_the_same_key_becomes_one_run() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let import = async |key: &str, query: &str, log: &str| {
         let path = format!("{}{query}", api::path::RUN_IMPORT);
         let request = Request::post(path).header("idempotency-key", key).body(Body::from(log.to_owned()));
-        house.send(request.unwrap()).await
+        server.send(request.unwrap()).await
     };
     let first = import("night 1", "?name=a.log", LOG).await;
     let again = import("night 1", "?name=a.log", LOG).await;
@@ -191,42 +191,42 @@ async fn the_same_file_with_the_same_key_becomes_one_run() {
         let other = import("night 1", query, log).await;
         assert_eq!((other.status, other.problem().kind.as_str()), (422, "/problems/key-reused"), "{query}");
     }
-    let list: RunList = house.get(api::path::RUNS).await.json();
+    let list: RunList = server.get(api::path::RUNS).await.json();
     assert_eq!(list.page.total, 1);
     // What cannot be read takes no key; without one every file is a run of its own.
     assert_eq!(import("night 2", "", "no log at all").await.status, 422);
     assert_eq!(import("night 2", "?name=a.log", LOG).await.status, 201);
-    assert_eq!(house.post(api::path::RUN_IMPORT, LOG).await.status, 201);
-    assert_eq!(house.get(api::path::RUNS).await.json::<RunList>().page.total, 3);
+    assert_eq!(server.post(api::path::RUN_IMPORT, LOG).await.status, 201);
+    assert_eq!(server.get(api::path::RUNS).await.json::<RunList>().page.total, 3);
     // A deleted one is not made again.
-    house.delete(&api::path::run(&first.summary.id)).await;
+    server.delete(&api::path::run(&first.summary.id)).await;
     assert_eq!(import("night 1", "?name=a.log", LOG).await.status, 410);
 }
 
 #[tokio::test]
 async fn the_same_request_with_the_same_key_opens_one_run() {
-    let house = House::open().await;
-    let open = async |house: &House, key: &str, body: Value| {
+    let server = TestServer::open().await;
+    let open = async |server: &TestServer, key: &str, body: Value| {
         let request = Request::post(api::path::RUNS).header("idempotency-key", key).body(Body::from(body.to_string()));
-        house.send(request.unwrap()).await
+        server.send(request.unwrap()).await
     };
-    let first = open(&house, "job 7", json!({"name": "a"})).await;
-    let again = open(&house, "job 7", json!({"name": "a"})).await;
+    let first = open(&server, "job 7", json!({"name": "a"})).await;
+    let again = open(&server, "job 7", json!({"name": "a"})).await;
     assert_eq!((first.status, again.status), (201, 200));
     let (first, again): (Value, Value) = (first.json(), again.json());
     assert_eq!(first, again);
-    let other = open(&house, "job 7", json!({"name": "b"})).await;
+    let other = open(&server, "job 7", json!({"name": "b"})).await;
     assert_eq!((other.status, other.problem().kind.as_str()), (422, "/problems/key-reused"));
-    assert_ne!(open(&house, "job 8", json!({"name": "a"})).await.json::<Value>()["run"], first["run"]);
-    assert_eq!(open(&house, &"x".repeat(256), json!({})).await.status, 400);
+    assert_ne!(open(&server, "job 8", json!({"name": "a"})).await.json::<Value>()["run"], first["run"]);
+    assert_eq!(open(&server, &"x".repeat(256), json!({})).await.status, 400);
 
     // The secret that made the token went with the server; both tokens are good.
-    let house = house.restarted(Settings::default()).await;
-    let later: Value = open(&house, "job 7", json!({"name": "a"})).await.json();
+    let server = server.restarted(Settings::default()).await;
+    let later: Value = open(&server, "job 7", json!({"name": "a"})).await.json();
     assert_eq!(later["run"], first["run"]);
     assert_ne!(later["ingest_token"], first["ingest_token"]);
     let run = first["run"].as_str().unwrap();
     for token in [&first["ingest_token"], &later["ingest_token"]] {
-        assert_eq!(writes(&house, run, token.as_str()).await.0, 204);
+        assert_eq!(writes(&server, run, token.as_str()).await.0, 204);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::run::RunPoint;
 use axum::body::Body;
 use axum::http::Request;
-use harness::{Heard, House, Listener, Settings, engines, house};
+use harness::{Heard, Listener, Settings, TestServer, engines, test_server};
 use serde_json::{Value, json};
 use server::live::LiveLimits;
 
@@ -30,10 +30,10 @@ async fn rows(events: &mut Listener, last: u64) -> Vec<RunPoint> {
 
 #[tokio::test]
 async fn events_tell_the_rows_of_pages_and_go_on_where_a_reader_left() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
-    let mut early = house.listen(&path, None).await;
+    let mut early = server.listen(&path, None).await;
     assert_eq!(early.next().await, Some(Heard { id: None, name: "state".to_owned(), data: json!("waiting") }));
     for start in (0..LOG.len()).step_by(100) {
         trainer.sends_to(&format!("?offset={start}"), LOG.as_bytes()[start..LOG.len().min(start + 100)].to_vec()).await;
@@ -42,32 +42,32 @@ async fn events_tell_the_rows_of_pages_and_go_on_where_a_reader_left() {
     let points = trainer.points().await;
     assert_eq!(rows(&mut early, 6).await, points);
     // A late reader, one with an id, one with an address, one who has it all.
-    assert_eq!(rows(&mut house.listen(&path, None).await, 6).await, points);
-    assert_eq!(rows(&mut house.listen(&path, Some("4")).await, 6).await, points[4..]);
-    assert_eq!(rows(&mut house.listen(&format!("{path}?after=2"), None).await, 6).await, points[2..]);
+    assert_eq!(rows(&mut server.listen(&path, None).await, 6).await, points);
+    assert_eq!(rows(&mut server.listen(&path, Some("4")).await, 6).await, points[4..]);
+    assert_eq!(rows(&mut server.listen(&format!("{path}?after=2"), None).await, 6).await, points[2..]);
     // The id goes before the address, because a browser that comes back keeps its address.
-    assert_eq!(rows(&mut house.listen(&format!("{path}?after=2"), Some("5")).await, 6).await, points[5..]);
-    let mut done = house.listen(&path, Some("6")).await;
+    assert_eq!(rows(&mut server.listen(&format!("{path}?after=2"), Some("5")).await, 6).await, points[5..]);
+    let mut done = server.listen(&path, Some("6")).await;
     assert_eq!(done.next().await.map(|heard| heard.data), Some(json!("ended")));
     // The end of the server is the end of the stream.
-    house.app.live.stop();
+    server.app.live.stop();
     assert_eq!(done.next().await, None);
 }
 
 #[tokio::test]
 async fn a_reader_who_lags_is_told_which_rows_to_ask_for() {
     let live_limits = LiveLimits { stream_rows: 2, ..LiveLimits::default() };
-    let house = House::with(Settings { live_limits, ..Settings::default() }).await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
+    let trainer = Trainer::starts(&server).await;
     trainer.sends(0, LOG).await;
     trainer.finishes(0).await;
     let path = api::path::run_events(&trainer.run);
-    let mut events = house.listen(&path, Some("1")).await;
+    let mut events = server.listen(&path, Some("1")).await;
     let gap = events.next_named("gap").await;
     assert_eq!((gap.data, gap.id.as_deref()), (json!({"after": 1, "before": 5}), Some("4")));
     assert_eq!(rows(&mut events, 6).await, trainer.points().await[4..]);
     // Two rows are no lag.
-    let mut near = house.listen(&path, Some("4")).await;
+    let mut near = server.listen(&path, Some("4")).await;
     near.next_named("state").await;
     assert_eq!(near.next().await.unwrap().name, "point");
 }
@@ -75,8 +75,8 @@ async fn a_reader_who_lags_is_told_which_rows_to_ask_for() {
 /// A browser that comes back has the row as it was before.
 #[tokio::test]
 async fn a_row_that_was_made_anew_is_told_to_whoever_comes_back() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
     trainer.sends(0, LOG).await;
     trainer.finishes(0).await;
@@ -85,22 +85,22 @@ async fn a_row_that_was_made_anew_is_told_to_whoever_comes_back() {
     trainer.sends(LOG.len(), " memory: 1 |\ntime (ms) | forward-compute: 777.0\n").await;
     let anew = trainer.points().await.split_off(4);
     assert_ne!(early, anew);
-    assert_eq!(rows(&mut house.listen(&path, Some("6")).await, 6).await, anew);
+    assert_eq!(rows(&mut server.listen(&path, Some("6")).await, 6).await, anew);
     // Whoever stands elsewhere hears nothing twice.
     trainer.sends_to("?file=1", LOG.to_owned()).await;
     let last = trainer.points().await.last().unwrap().row;
-    let mut later = house.listen(&path, Some(&(last - 1).to_string())).await;
+    let mut later = server.listen(&path, Some(&(last - 1).to_string())).await;
     assert_eq!(later.next_named("point").await.id, Some(last.to_string()));
 }
 
 #[tokio::test]
 async fn one_stream_carries_several_runs() {
-    let house = House::open().await;
-    let (first, second) = (Trainer::starts(&house).await, Trainer::starts(&house).await);
+    let server = TestServer::open().await;
+    let (first, second) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
     first.sends(0, LOG).await;
     first.finishes(0).await;
     let ids = [first.run.as_str(), "unknown", second.run.as_str()];
-    let mut events = house.listen(&api::path::runs_events(&ids, &[4, 0, 0]), None).await;
+    let mut events = server.listen(&api::path::runs_events(&ids, &[4, 0, 0]), None).await;
     let mut heard: Vec<(String, Value, Option<String>)> = Vec::new();
     while heard.len() < 4 {
         let event = events.next().await.unwrap();
@@ -115,31 +115,31 @@ async fn one_stream_carries_several_runs() {
     // Back again with that id, the second run has begun.
     second.sends(0, &LOG[..1600]).await;
     let ids = [first.run.as_str(), "unknown", second.run.as_str()];
-    let mut events = house.listen(&api::path::runs_events(&ids, &[0, 0, 0]), Some("6,0,0")).await;
+    let mut events = server.listen(&api::path::runs_events(&ids, &[0, 0, 0]), Some("6,0,0")).await;
     let point = events.next_named("point").await;
     assert_eq!((point.data["run"].as_str(), point.id.as_deref()), (Some(second.run.as_str()), Some("6,0,1")));
     let update: api::run::RunUpdate = serde_json::from_value(point.data).unwrap();
     assert!(matches!(update.event, api::run::RunEvent::Point(point) if point.row == 1));
 
     for path in ["/api/v1/runs/events?runs=", "/api/v1/runs/events?runs=unknown", "/api/v1/runs/events"] {
-        let problem = house.get(path).await.problem();
+        let problem = server.get(path).await.problem();
         assert!(matches!(problem.status, 400 | 404), "{problem:?}");
     }
 }
 
 #[tokio::test]
 async fn a_silent_run_is_stalled_until_it_speaks() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
-    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
+    let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
     let mut states = Vec::new();
     states.push(events.next_named("state").await.data);
     // Steps every 2 to 2.5 s; nobody is missed before half a minute is over, because senders pause too.
     trainer.sends(0, &LOG[..1600]).await;
     states.push(events.next_named("state").await.data);
-    house.clock.advance(Duration::from_secs(30));
+    server.clock.advance(Duration::from_secs(30));
     assert_eq!(trainer.detail().await.summary.state.id(), "live");
-    house.clock.advance(Duration::from_secs(1));
+    server.clock.advance(Duration::from_secs(1));
     assert_eq!(trainer.detail().await.summary.state.id(), "stalled");
     states.push(events.next_named("state").await.data);
     trainer.sends(1600, &LOG[1600..]).await;
@@ -149,7 +149,7 @@ async fn a_silent_run_is_stalled_until_it_speaks() {
     assert_eq!(json!(states), json!(["waiting", "live", "stalled", "live", "crashed"]));
 
     let listed = async |state: &str| {
-        let list: Value = house.get(&format!("{}?state={state}", api::path::RUNS)).await.json();
+        let list: Value = server.get(&format!("{}?state={state}", api::path::RUNS)).await.json();
         list["runs"].as_array().unwrap().len()
     };
     assert_eq!((listed("crashed").await, listed("live").await), (1, 0));
@@ -158,25 +158,25 @@ async fn a_silent_run_is_stalled_until_it_speaks() {
 /// Slow steps have time: five times ten minutes.
 #[tokio::test]
 async fn patience_is_five_median_intervals() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let step =
         |step: u32| format!(" iteration {step}/ 10 | elapsed time per iteration (ms): 600000.0 | lm loss: 1.0E+00 |\n");
     trainer.sends(0, &(step(1) + &step(2) + &step(3))).await;
-    house.clock.advance(Duration::from_mins(50));
+    server.clock.advance(Duration::from_mins(50));
     assert_eq!(trainer.detail().await.summary.state.id(), "live");
-    house.clock.advance(Duration::from_secs(1));
+    server.clock.advance(Duration::from_secs(1));
     assert_eq!(trainer.detail().await.summary.state.id(), "stalled");
 }
 
 #[tokio::test]
 async fn rows_that_the_end_had_made_are_told_again_when_more_bytes_come() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let cut = LOG.find("backward-compute").unwrap();
     trainer.sends(0, &LOG[..cut]).await;
     trainer.finishes(0).await;
-    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
     assert_eq!(rows(&mut events, 1).await[0].phases.len(), 1);
     trainer.sends(cut, &LOG[cut..]).await;
     // The first row once more, now with both timers.
@@ -185,15 +185,15 @@ async fn rows_that_the_end_had_made_are_told_again_when_more_bytes_come() {
 
 #[tokio::test]
 async fn the_stream_of_a_deleted_run_ends() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
-    let mut events = house.listen(&path, None).await;
+    let mut events = server.listen(&path, None).await;
     events.next_named("state").await;
-    assert_eq!(house.delete(&api::path::run(&trainer.run)).await.status, 204);
+    assert_eq!(server.delete(&api::path::run(&trainer.run)).await.status, 204);
     assert_eq!(events.next().await, None);
-    assert_eq!(house.get(&path).await.problem().status, 410);
-    assert_eq!(house.get(&api::path::run_events("unknown")).await.problem().status, 404);
+    assert_eq!(server.get(&path).await.problem().status, 410);
+    assert_eq!(server.get(&api::path::run_events("unknown")).await.problem().status, 404);
 }
 
 /// Finding 6 of the attack: streams of jobs and sweeps are not counted, and one client takes all.
@@ -201,48 +201,48 @@ async fn the_stream_of_a_deleted_run_ends() {
 async fn streams_of_all_kinds_count_and_one_client_leaves_some_to_others() {
     let gate = Arc::new(AtomicBool::new(false));
     let live_limits = LiveLimits { streams: 3, streams_per_client: 2, ..LiveLimits::default() };
-    let house = House::with(Settings { live_limits, engine: engines::gated(&gate), ..Settings::default() }).await;
-    let trainer = Trainer::starts(&house).await;
-    let scenario = house.store(&house::scenario()).await;
-    let job: Value = house.post(&api::path::plan(&scenario), "").await.json();
+    let server = TestServer::with(Settings { live_limits, engine: engines::gated(&gate), ..Settings::default() }).await;
+    let trainer = Trainer::starts(&server).await;
+    let scenario = server.store(&test_server::scenario()).await;
+    let job: Value = server.post(&api::path::plan(&scenario), "").await.json();
     let sweep = json!({
         "schema": "sweep/1",
-        "scenario": house::scenario(),
+        "scenario": test_server::scenario(),
         "axes": [{"pointer": "/seed", "values": [1, 2]}],
     });
-    let sweep: Value = house.post(api::path::SWEEPS, sweep.to_string()).await.json();
+    let sweep: Value = server.post(api::path::SWEEPS, sweep.to_string()).await.json();
     let paths = [
         api::path::run_events(&trainer.run),
         api::path::runs_events(&[trainer.run.as_str()], &[0]),
         api::path::job_events(job["id"].as_str().unwrap()),
         format!("{}/events", api::path::sweep(sweep["id"].as_str().unwrap())),
     ];
-    assert_eq!(house.get(&paths[3]).await.status, 200);
-    assert_eq!(house.app.live.open().0, 0, "nobody plans the sweep, so that its stream has ended");
+    assert_eq!(server.get(&paths[3]).await.status, 200);
+    assert_eq!(server.app.live.open().0, 0, "nobody plans the sweep, so that its stream has ended");
 
-    let streams = [house.listen(&paths[0], None).await, house.listen(&paths[2], None).await];
-    assert_eq!((streams[0].status, streams[1].status, house.app.live.open().0), (200, 200, 2));
+    let streams = [server.listen(&paths[0], None).await, server.listen(&paths[2], None).await];
+    assert_eq!((streams[0].status, streams[1].status, server.app.live.open().0), (200, 200, 2));
     for path in &paths {
-        let refused = house.get(path).await;
+        let refused = server.get(path).await;
         assert_eq!((refused.problem().status, refused.header("retry-after")), (429, "5"), "{path}");
         assert_eq!(refused.problem().kind, "/problems/client-streams-full", "{path}");
     }
     let another = Request::get(&paths[3]).header("cookie", "planscope_client=another").body(Body::empty()).unwrap();
-    assert_eq!(house.send(another).await.status, 200);
+    assert_eq!(server.send(another).await.status, 200);
     drop(streams);
-    assert_eq!(house.app.live.open().0, 0);
+    assert_eq!(server.app.live.open().0, 0);
     gate.store(true, Ordering::Relaxed);
 }
 
 #[tokio::test]
 async fn there_are_not_more_streams_than_places() {
     let live_limits = LiveLimits { streams: 1, ..LiveLimits::default() };
-    let house = House::with(Settings { live_limits, ..Settings::default() }).await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
+    let trainer = Trainer::starts(&server).await;
     let path = api::path::run_events(&trainer.run);
-    let first = house.listen(&path, None).await;
-    let refused = house.get(&path).await;
+    let first = server.listen(&path, None).await;
+    let refused = server.get(&path).await;
     assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"));
     drop(first);
-    assert_eq!(house.listen(&path, None).await.status, 200);
+    assert_eq!(server.listen(&path, None).await.status, 200);
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, stream};
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 use server::live::LiveLimits;
 
 use super::{LOG, Trainer, whole};
 
-async fn limited(live_limits: LiveLimits) -> House {
-    House::with(Settings { live_limits, ..Settings::default() }).await
+async fn limited(live_limits: LiveLimits) -> TestServer {
+    TestServer::with(Settings { live_limits, ..Settings::default() }).await
 }
 
 fn streamed(bytes: &'static [u8]) -> Body {
@@ -21,8 +21,8 @@ fn streamed(bytes: &'static [u8]) -> Body {
 
 #[tokio::test]
 async fn a_request_that_says_its_size_has_a_limit_and_a_stream_that_of_the_run() {
-    let house = limited(LiveLimits { request_bytes: 1000, run_bytes: 2000, ..LiveLimits::default() }).await;
-    let trainer = Trainer::starts(&house).await;
+    let server = limited(LiveLimits { request_bytes: 1000, run_bytes: 2000, ..LiveLimits::default() }).await;
+    let trainer = Trainer::starts(&server).await;
     let reply = trainer.sends_to("", &LOG[..1001]).await;
     assert_eq!((reply.problem().status, reply.problem().kind.as_str()), (413, "/problems/too-large"));
     assert_eq!(trainer.sends_to("", &LOG[..1000]).await.status, 204);
@@ -31,14 +31,14 @@ async fn a_request_that_says_its_size_has_a_limit_and_a_stream_that_of_the_run()
     assert_eq!((full.problem().status, full.problem().kind.as_str()), (413, "/problems/log-full"));
     // What is there may be sent again, and the run is whole.
     assert_eq!(trainer.sends_to("", streamed(&LOG.as_bytes()[..1900])).await.status, 204);
-    let stored = house.get(&api::path::run_log(&trainer.run)).await;
+    let stored = server.get(&api::path::run_log(&trainer.run)).await;
     assert!(LOG.as_bytes().starts_with(&stored.body) && stored.body.len() >= 1900);
 }
 
 #[tokio::test]
 async fn a_line_without_an_end_is_counted_and_costs_no_memory() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let step =
         |step: u32| format!(" iteration {step}/ 10 | elapsed time per iteration (ms): 1000.0 | lm loss: 1.0E+00 |\n");
     let log = format!("{}{}\n{}", step(1), "x".repeat(300 << 10), step(2));
@@ -53,8 +53,8 @@ async fn a_line_without_an_end_is_counted_and_costs_no_memory() {
 
 #[tokio::test]
 async fn a_request_without_a_byte_ends_and_keeps_what_came() {
-    let house = limited(LiveLimits { idle: Duration::from_millis(50), ..LiveLimits::default() }).await;
-    let trainer = Trainer::starts(&house).await;
+    let server = limited(LiveLimits { idle: Duration::from_millis(50), ..LiveLimits::default() }).await;
+    let trainer = Trainer::starts(&server).await;
     let silent =
         stream::iter([Ok::<_, io::Error>(Bytes::from_static(&LOG.as_bytes()[..1234]))]).chain(stream::pending());
     let reply = trainer.sends_to("", Body::from_stream(silent)).await;
@@ -64,23 +64,23 @@ async fn a_request_without_a_byte_ends_and_keeps_what_came() {
 /// How long a log may be silent says nothing of other bodies.
 #[tokio::test]
 async fn other_bodies_have_a_minute_however_long_logs_may_be_silent() {
-    let house = limited(LiveLimits { idle: Duration::from_millis(1), ..LiveLimits::default() }).await;
+    let server = limited(LiveLimits { idle: Duration::from_millis(1), ..LiveLimits::default() }).await;
     let late = stream::iter(["5\n", "7\n"]).then(|line| async move {
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok::<_, io::Error>(Bytes::from_static(line.as_bytes()))
     });
-    assert_eq!(house.post(api::path::DATASETS, Body::from_stream(late)).await.status, 201);
+    assert_eq!(server.post(api::path::DATASETS, Body::from_stream(late)).await.status, 201);
 }
 
 #[tokio::test]
 async fn the_end_of_the_server_ends_uploads_and_keeps_what_came() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
-    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
+    let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
     let open = stream::iter([Ok::<_, io::Error>(Bytes::from_static(&LOG.as_bytes()[..1600]))]).chain(stream::pending());
     let stopping = async {
         events.next_named("point").await;
-        house.app.live.stop();
+        server.app.live.stop();
     };
     let (reply, ()) = tokio::join!(trainer.sends_to("", Body::from_stream(open)), stopping);
     assert_eq!((reply.problem().status, reply.header("retry-after")), (503, "5"));
@@ -89,9 +89,9 @@ async fn the_end_of_the_server_ends_uploads_and_keeps_what_came() {
 
 #[tokio::test]
 async fn there_are_not_more_uploads_than_places() {
-    let house = limited(LiveLimits { uploads: 1, ..LiveLimits::default() }).await;
-    let trainer = Trainer::starts(&house).await;
-    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let server = limited(LiveLimits { uploads: 1, ..LiveLimits::default() }).await;
+    let trainer = Trainer::starts(&server).await;
+    let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
     let (more, open) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
     let body =
         stream::unfold(open, |mut open| async { open.recv().await.map(|piece| (Ok::<_, io::Error>(piece), open)) });
@@ -110,8 +110,8 @@ async fn there_are_not_more_uploads_than_places() {
 /// Finding 6 of the attack: uploads of one run, with its own token, take the places of all trainers.
 #[tokio::test]
 async fn one_run_leaves_uploads_to_others() {
-    let house = limited(LiveLimits { uploads: 3, ..LiveLimits::default() }).await;
-    let (greedy, other) = (Trainer::starts(&house).await, Trainer::starts(&house).await);
+    let server = limited(LiveLimits { uploads: 3, ..LiveLimits::default() }).await;
+    let (greedy, other) = (Trainer::starts(&server).await, Trainer::starts(&server).await);
     let open = || {
         let piece = Ok::<_, io::Error>(Bytes::from_static(&LOG.as_bytes()[..1600]));
         Body::from_stream(stream::iter([piece]).chain(stream::pending()))
@@ -123,14 +123,14 @@ async fn one_run_leaves_uploads_to_others() {
         assert_eq!((reply.problem().status, &*reply.problem().kind), (409, "/problems/upload-replaced"));
         assert!(["0", "1600"].contains(&reply.header("upload-offset")), "{reply:?}");
     }
-    assert_eq!(house.app.live.open().1, 2);
+    assert_eq!(server.app.live.open().1, 2);
     assert_eq!(other.sends_to("", LOG).await.status, 204);
 }
 
 #[tokio::test]
 async fn what_is_no_place_is_refused() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     for place in ["?offset=-1", "?offset=x", "?offset=18446744073709551616", "?file=-1", "?offset=0&offset=1"] {
         assert_eq!(trainer.sends_to(place, "x").await.problem().status, 400, "{place}");
     }
@@ -145,8 +145,8 @@ async fn what_is_no_place_is_refused() {
 async fn the_size_of_pieces_changes_nothing() {
     let (points, _) = whole(LOG).await;
     for piece_bytes in [1, 50, 1 << 20] {
-        let house = limited(LiveLimits { piece_bytes, ..LiveLimits::default() }).await;
-        let trainer = Trainer::starts(&house).await;
+        let server = limited(LiveLimits { piece_bytes, ..LiveLimits::default() }).await;
+        let trainer = Trainer::starts(&server).await;
         assert_eq!(trainer.sends_to("", streamed(LOG.as_bytes())).await.status, 204);
         trainer.finishes(0).await;
         assert_eq!(trainer.points().await, points, "{piece_bytes}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures::stream;
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 use server::live::LiveLimits;
 
 use super::{LOG, Trainer, whole};
@@ -17,8 +17,8 @@ fn diverged_kind() -> String {
 #[tokio::test]
 async fn sending_again_changes_nothing() {
     let (points, detail) = whole(LOG).await;
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     // The whole file every time, as `curl -T train.log URL` does, while it grows.
     for end in [100, 900, 900, 1500, LOG.len(), LOG.len()] {
         let reply = trainer.asks("PUT", &api::path::run_log(&trainer.run), &LOG[..end]).await;
@@ -34,8 +34,8 @@ async fn sending_again_changes_nothing() {
 
 #[tokio::test]
 async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     trainer.sends(0, &LOG[..1000]).await;
 
     let gap = trainer.sends_to("?offset=1001", "x").await;
@@ -77,7 +77,7 @@ async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
     assert_eq!(files, [(0, 1000), (1, LOG.len() as u64 - 1000)]);
     let halves = format!("{}\n{}", &LOG[..1000], &LOG[1000..]);
     assert_eq!(trainer.points().await, whole(&halves).await.0);
-    let first = house.get(&format!("{}?file=0", api::path::run_log(&trainer.run))).await;
+    let first = server.get(&format!("{}?file=0", api::path::run_log(&trainer.run))).await;
     assert_eq!(first.text(), &LOG[..1000]);
 }
 
@@ -86,13 +86,13 @@ async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
 async fn a_restart_in_the_middle_of_a_line_changes_no_row() {
     let (points, detail) = whole(LOG).await;
     for cut in [1, 333, 777, 1111, 1500, LOG.len() - 5] {
-        let house = House::open().await;
-        let trainer = Trainer::starts(&house).await;
+        let server = TestServer::open().await;
+        let trainer = Trainer::starts(&server).await;
         trainer.sends(0, &LOG[..cut]).await;
         let before = trainer.page(0, 5000).await;
         let (run, token) = (trainer.run, trainer.token);
-        let house = house.restarted(Settings::default()).await;
-        let trainer = Trainer { house: &house, run, token };
+        let server = server.restarted(Settings::default()).await;
+        let trainer = Trainer { server: &server, run, token };
         assert_eq!(trainer.page(0, 5000).await, before, "{cut}");
         let end = trainer.asks("HEAD", &api::path::run_log(&trainer.run), "").await;
         assert_eq!(end.header("upload-offset"), cut.to_string());
@@ -107,8 +107,8 @@ async fn a_restart_in_the_middle_of_a_line_changes_no_row() {
 async fn more_runs_than_parsers_are_read_all_the_same() {
     let (points, _) = whole(LOG).await;
     let live_limits = LiveLimits { readings: 1, ..LiveLimits::default() };
-    let house = House::with(Settings { live_limits, ..Settings::default() }).await;
-    let trainers = [Trainer::starts(&house).await, Trainer::starts(&house).await, Trainer::starts(&house).await];
+    let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
+    let trainers = [Trainer::starts(&server).await, Trainer::starts(&server).await, Trainer::starts(&server).await];
     for start in (0..LOG.len()).step_by(211) {
         for trainer in &trainers {
             let end = (start + 211).min(LOG.len());
@@ -127,8 +127,8 @@ async fn more_runs_than_parsers_are_read_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_write_at_once_wait_for_each_other() {
     let live_limits = LiveLimits { uploads_per_run: 3, ..LiveLimits::default() };
-    let house = House::with(Settings { live_limits, ..Settings::default() }).await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
+    let trainer = Trainer::starts(&server).await;
     let trainer = &trainer;
     let send = async |step: usize| {
         let mut refused = 0;
@@ -152,8 +152,8 @@ async fn those_who_write_at_once_wait_for_each_other() {
 /// A connection that breaks has delivered what came before.
 #[tokio::test]
 async fn what_came_before_a_connection_broke_is_stored() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     let pieces = [
         Ok(Bytes::from_static(&LOG.as_bytes()[..700])),
         Ok(Bytes::from_static(&LOG.as_bytes()[700..1300])),
@@ -171,9 +171,9 @@ async fn what_came_before_a_connection_broke_is_stored() {
 #[tokio::test]
 async fn bytes_of_an_open_request_are_stored_and_told_as_they_come() {
     let live_limits = LiveLimits { piece_wait: Duration::from_millis(20), ..LiveLimits::default() };
-    let house = House::with(Settings { live_limits, ..Settings::default() }).await;
-    let trainer = Trainer::starts(&house).await;
-    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let server = TestServer::with(Settings { live_limits, ..Settings::default() }).await;
+    let trainer = Trainer::starts(&server).await;
+    let mut events = server.listen(&api::path::run_events(&trainer.run), None).await;
     let (lines, body) = tokio::sync::mpsc::unbounded_channel::<&'static str>();
     let body =
         stream::unfold(body, |mut body| async { body.recv().await.map(|line| (Ok::<_, io::Error>(line), body)) });
@@ -201,8 +201,8 @@ async fn bytes_of_an_open_request_are_stored_and_told_as_they_come() {
 #[tokio::test]
 async fn bytes_after_the_end_are_read_as_if_they_had_come_before() {
     let (points, detail) = whole(LOG).await;
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     // In the middle of the timers of the first step.
     let cut = LOG.find("backward-compute").unwrap();
     trainer.sends(0, &LOG[..cut]).await;
@@ -210,7 +210,7 @@ async fn bytes_after_the_end_are_read_as_if_they_had_come_before() {
     let early = trainer.points().await;
     assert_eq!((early.len(), early[0].phases.len(), early[0].open), (1, 1, false), "{early:?}");
 
-    house.clock.advance(Duration::from_secs(5));
+    server.clock.advance(Duration::from_secs(5));
     let mut offset = cut;
     for end in [cut + 40, 1400, LOG.len()] {
         trainer.sends(offset, &LOG[offset..end]).await;
@@ -225,13 +225,13 @@ async fn bytes_after_the_end_are_read_as_if_they_had_come_before() {
 
 #[tokio::test]
 async fn steps_long_after_the_end_are_of_a_job_that_was_started_again() {
-    let house = House::open().await;
-    let trainer = Trainer::starts(&house).await;
+    let server = TestServer::open().await;
+    let trainer = Trainer::starts(&server).await;
     trainer.sends(0, &LOG[..1000]).await;
     trainer.finishes(1).await;
     let summary = trainer.detail().await.summary;
     assert_eq!((summary.state.id(), summary.exit_code), ("crashed", Some(1)));
-    house.clock.advance(Duration::from_secs(61));
+    server.clock.advance(Duration::from_secs(61));
     trainer.sends(1000, &LOG[1000..]).await;
     let summary = trainer.detail().await.summary;
     assert_eq!((summary.state.id(), summary.exit_code), ("live", None));

@@ -5,7 +5,7 @@ use std::io::Write;
 use api::trace::{TraceReport, UploadedTrace};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use harness::{House, Settings};
+use harness::{Settings, TestServer};
 use serde_json::{Value, json};
 
 use super::{event, list, uploaded, view};
@@ -18,7 +18,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_is_no_trace_is_refused_and_nothing_is_stored() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let nested = packed(&packed(b"[]"));
     let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
     for (body, status, told) in [
@@ -36,7 +36,7 @@ async fn what_is_no_trace_is_refused_and_nothing_is_stored() {
         // A Chakra file whose first length takes eleven bytes.
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 0, ""),
     ] {
-        let reply = house.post(api::path::TRACES, body.to_vec()).await;
+        let reply = server.post(api::path::TRACES, body.to_vec()).await;
         let problem = reply.problem();
         assert!(
             if status == 0 { matches!(problem.status, 415 | 422) } else { problem.status == status },
@@ -44,16 +44,16 @@ async fn what_is_no_trace_is_refused_and_nothing_is_stored() {
         );
         assert!(problem.detail.contains(told), "{told}: {problem:?}");
     }
-    assert!(list(&house, "").await.traces.is_empty());
+    assert!(list(&server, "").await.traces.is_empty());
     for query in ["?unit=s", "?planner=nobody", "?rank=-1", "?scenario=short"] {
-        let reply = house.post(&format!("{}{query}", api::path::TRACES), "[]").await;
+        let reply = server.post(&format!("{}{query}", api::path::TRACES), "[]").await;
         assert!(matches!(reply.problem().status, 400 | 404), "{query}");
     }
 }
 
 #[tokio::test]
 async fn uploads_have_a_size() {
-    let house = House::with(Settings {
+    let server = TestServer::with(Settings {
         trace_limits: |limits| {
             limits.upload_mib = 1;
             limits.reading.bytes = 8 << 20;
@@ -64,16 +64,16 @@ async fn uploads_have_a_size() {
     // 32 MiB of blanks behind a bracket are 32 kB packed.
     let bomb = packed(&[&b"["[..], &vec![b' '; 32 << 20]].concat());
     assert!(bomb.len() < 1 << 16);
-    let reply = house.post(api::path::TRACES, bomb).await;
+    let reply = server.post(api::path::TRACES, bomb).await;
     assert_eq!(reply.problem().status, 413);
-    let reply = house.post(api::path::TRACES, vec![b' '; (1 << 20) + 1]).await;
+    let reply = server.post(api::path::TRACES, vec![b' '; (1 << 20) + 1]).await;
     assert_eq!(reply.problem().status, 413);
     assert!(reply.problem().detail.contains("1 MiB"), "{reply:?}");
-    assert_eq!(list(&house, "").await.largest_upload_mib, 1);
+    assert_eq!(list(&server, "").await.largest_upload_mib, 1);
 }
 
-async fn report(house: &House, body: impl Into<axum::body::Body>) -> (String, TraceReport) {
-    let reply = house.post(api::path::TRACES, body).await;
+async fn report(server: &TestServer, body: impl Into<axum::body::Body>) -> (String, TraceReport) {
+    let reply = server.post(api::path::TRACES, body).await;
     assert_eq!(reply.status, 201, "{reply:?}");
     let UploadedTrace { trace, report } = reply.json();
     (trace.id, report)
@@ -81,26 +81,26 @@ async fn report(house: &House, body: impl Into<axum::body::Body>) -> (String, Tr
 
 #[tokio::test]
 async fn a_file_that_breaks_off_is_read_as_far_as_it_goes() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let events: Vec<Value> =
         (0..500).map(|at| event(&format!("op{at}"), &json!(0), &json!(0), f64::from(at), 0.5)).collect();
     let whole = json!({"traceEvents": events}).to_string();
     let stream = packed(whole.as_bytes());
-    let (id, read) = report(&house, stream[..stream.len() * 2 / 3].to_vec()).await;
+    let (id, read) = report(&server, stream[..stream.len() * 2 / 3].to_vec()).await;
     assert!(read.cut && read.used > 0 && read.used < 500, "{read:?}");
-    assert_eq!(view(&house, &id, "").await.count.iter().map(|&count| u64::from(count)).sum::<u64>(), read.used);
+    assert_eq!(view(&server, &id, "").await.count.iter().map(|&count| u64::from(count)).sum::<u64>(), read.used);
     // Without the last bracket, with a comma too many, behind a byte order mark: everything is there.
     let array = json!(events).to_string();
     for text in
         [array[..array.len() - 1].to_owned(), format!("{},]", &array[..array.len() - 1]), format!("\u{feff}{array}")]
     {
-        assert_eq!(report(&house, text).await.1.used, 500);
+        assert_eq!(report(&server, text).await.1.used, 500);
     }
 }
 
 #[tokio::test]
 async fn odd_events_are_repaired_or_counted() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let good = r#"{"ph":"X","name":"ok","pid":0,"tid":0,"ts":"1712195495519689.012","dur":1}"#;
     for (odd, used, repaired, skipped) in [
         // A raw control character, a lone surrogate.
@@ -113,22 +113,22 @@ async fn odd_events_are_repaired_or_counted() {
         (r#"{"ph":"E","name":"n","pid":0,"tid":0,"ts":1712195495519690}"#, 1, 0, 1),
         (r#"{"ph":"B","name":"n","pid":0,"tid":0,"ts":1712195495519689}"#, 2, 1, 0),
     ] {
-        let (_, read) = report(&house, format!("[{good},{odd}]")).await;
+        let (_, read) = report(&server, format!("[{good},{odd}]")).await;
         assert_eq!((read.used, read.repaired, read.skipped), (used, repaired, skipped), "{odd}: {read:?}");
     }
     // Decimal times to the nanosecond.
     let body = format!("[{good},{}]", good.replace("689.012", "690.013"));
-    let id = uploaded(&house, "", body).await;
-    assert_eq!(view(&house, &id, "pixels=8000").await.start_ns, [0, 1001]);
+    let id = uploaded(&server, "", body).await;
+    assert_eq!(view(&server, &id, "pixels=8000").await.start_ns, [0, 1001]);
 }
 
 #[tokio::test]
 async fn every_process_and_thread_has_its_rows() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let pids = [json!(0), json!("0"), json!({"a": 1}), json!(-1), json!(u64::MAX)];
     let events: Vec<Value> = pids.iter().map(|pid| event("x", pid, &json!(0), 0.0, 1.0)).collect();
-    let (id, _) = report(&house, json!(events).to_string()).await;
-    let shown = view(&house, &id, "").await;
+    let (id, _) = report(&server, json!(events).to_string()).await;
+    let shown = view(&server, &id, "").await;
     assert_eq!(shown.count, [1; 5]);
     assert_eq!(shown.lanes, [0, 1, 2, 3, 4]);
     // Overlapping without nesting, and twice the same: a further lane, nothing dropped.
@@ -137,29 +137,29 @@ async fn every_process_and_thread_has_its_rows() {
         event("b", &json!(0), &json!(0), 5.0, 10.0),
         event("b", &json!(0), &json!(0), 5.0, 10.0)
     ]);
-    let (id, read) = report(&house, overlapping.to_string()).await;
+    let (id, read) = report(&server, overlapping.to_string()).await;
     assert!(read.overflowed >= 1);
-    assert_eq!(view(&house, &id, "pixels=8000").await.count.iter().sum::<u32>(), 3);
+    assert_eq!(view(&server, &id, "pixels=8000").await.count.iter().sum::<u32>(), 3);
 }
 
 #[tokio::test]
 async fn names_are_text() {
-    let house = House::open().await;
+    let server = TestServer::open().await;
     let evil = "<img src=x onerror=alert(1)>";
     let file = "..%2F..%2Fetc%2F%3C%2Fscript%3E%3Cscript%3E%E2%80%AE.json";
     let body = json!([event(evil, &json!(0), &json!(0), 0.0, 1.0)]).to_string();
-    let id = uploaded(&house, &format!("?name={file}"), body).await;
-    assert_eq!(view(&house, &id, "").await.names, [evil]);
-    let reply = house.get_as(&format!("{}/view", api::path::trace(&id)), "application/json").await;
+    let id = uploaded(&server, &format!("?name={file}"), body).await;
+    assert_eq!(view(&server, &id, "").await.names, [evil]);
+    let reply = server.get_as(&format!("{}/view", api::path::trace(&id)), "application/json").await;
     assert_eq!(reply.header("content-type"), "application/json");
-    assert_eq!(list(&house, "").await.traces[0].name, "script><script>.json");
+    assert_eq!(list(&server, "").await.traces[0].name, "script><script>.json");
     assert_eq!(reply.header("x-content-type-options"), "nosniff");
 }
 
 #[tokio::test]
 async fn wrong_questions_are_told_so() {
-    let house = House::open().await;
-    let id = uploaded(&house, "", json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;
+    let server = TestServer::open().await;
+    let id = uploaded(&server, "", json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;
     let at = api::path::trace(&id);
     for query in [
         "view?from_ns=5&to_ns=5",
@@ -175,18 +175,18 @@ async fn wrong_questions_are_told_so() {
         "timeline?speed=0",
         "timeline?speed=nan",
     ] {
-        assert_eq!(house.get(&format!("{at}/{query}")).await.problem().status, 400, "{query}");
+        assert_eq!(server.get(&format!("{at}/{query}")).await.problem().status, 400, "{query}");
     }
     for query in ["actions", "timeline"] {
-        assert_eq!(house.get(&format!("{at}/{query}")).await.problem().status, 422, "{query}");
+        assert_eq!(server.get(&format!("{at}/{query}")).await.problem().status, 422, "{query}");
     }
-    assert_eq!(house.get(&format!("{at}/alignment")).await.problem().status, 409);
+    assert_eq!(server.get(&format!("{at}/alignment")).await.problem().status, 409);
     for body in ["{", r#"{"names": 1}"#, r#"{"planner": "nobody"}"#] {
-        assert_eq!(house.request("PATCH", &at, body).await.problem().status, 400, "{body}");
+        assert_eq!(server.request("PATCH", &at, body).await.problem().status, 400, "{body}");
     }
     let unknown = "a".repeat(52);
     for path in ["", "/view", "/busy", "/actions", "/search?text=a"] {
-        assert_eq!(house.get(&format!("{}{path}", api::path::trace(&unknown))).await.problem().status, 404, "{path}");
+        assert_eq!(server.get(&format!("{}{path}", api::path::trace(&unknown))).await.problem().status, 404, "{path}");
     }
-    assert_eq!(house.post(&api::path::trace_restore(&unknown), "").await.problem().status, 404);
+    assert_eq!(server.post(&api::path::trace_restore(&unknown), "").await.problem().status, 404);
 }

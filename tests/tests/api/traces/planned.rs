@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::trace::{ActionList, Alignment, BusyList};
-use harness::{House, engines, house};
+use harness::{TestServer, engines, test_server};
 use planner::timeline::{SpanKind, Timeline};
 use serde_json::{Value, json};
 
@@ -34,31 +34,31 @@ fn events(timeline: &Timeline, factor: u64, repeats: u64) -> Vec<Value> {
     events
 }
 
-async fn planned(house: &House) -> (String, Timeline) {
-    let scenario = house.store(&house::scenario()).await;
-    assert_eq!(house.plan(&scenario).await["state"]["state"], "done");
-    let timeline: Timeline = house.get_as(&api::path::timeline(&scenario, "1f1b", 0), "application/json").await.json();
+async fn planned(server: &TestServer) -> (String, Timeline) {
+    let scenario = server.store(&test_server::scenario()).await;
+    assert_eq!(server.plan(&scenario).await["state"]["state"], "done");
+    let timeline: Timeline = server.get_as(&api::path::timeline(&scenario, "1f1b", 0), "application/json").await.json();
     (scenario, timeline)
 }
 
 #[tokio::test]
 async fn an_observed_iteration_meets_its_plan() {
-    let house = House::open().await;
-    let (scenario, simulated) = planned(&house).await;
+    let server = TestServer::open().await;
+    let (scenario, simulated) = planned(&server).await;
     let body = json!({"traceEvents": events(&simulated, 2, 3)}).to_string();
-    let id = uploaded(&house, &format!("?scenario={scenario}&planner=1f1b"), body).await;
+    let id = uploaded(&server, &format!("?scenario={scenario}&planner=1f1b"), body).await;
 
-    let actions: ActionList = house.get(&api::path::trace_actions(&id)).await.json();
+    let actions: ActionList = server.get(&api::path::trace_actions(&id)).await.json();
     assert_eq!((actions.ranks.len(), actions.iterations.len()), (simulated.ranks as usize, 3));
     assert!(actions.iterations.iter().all(|one| !one.announced && one.actions == actions.iterations[0].actions));
 
-    let reply = house.get(&api::path::trace_timeline(&id, 1)).await;
+    let reply = server.get(&api::path::trace_timeline(&id, 1)).await;
     assert_eq!(reply.header("content-type"), api::path::TIMELINE_MEDIA_TYPE);
     let observed = api::timeline::decode(&reply.body).expect("a timeline");
     assert_eq!(observed.ranks, simulated.ranks);
 
     let optimizers = (0..simulated.len()).filter(|&span| simulated.kind[span] == SpanKind::Optimizer as u8).count();
-    let alignment: Alignment = house.get(&api::path::trace_alignment(&id, 1, 0)).await.json();
+    let alignment: Alignment = server.get(&api::path::trace_alignment(&id, 1, 0)).await.json();
     assert_eq!(alignment.planner.id(), "1f1b");
     let aligned = &alignment.aligned;
     assert_eq!((aligned.pairs.len(), aligned.only_observed), (simulated.len() - optimizers, 0));
@@ -72,17 +72,17 @@ async fn an_observed_iteration_meets_its_plan() {
     }
     // Twice as slow, seen at half the speed, is the plan.
     let path = format!("{}&speed=0.5", api::path::trace_alignment(&id, 0, 0));
-    let scaled: Alignment = house.get(&path).await.json();
+    let scaled: Alignment = server.get(&path).await.json();
     assert!(scaled.aligned.pairs.iter().all(|pair| pair.difference_ns.abs() <= 1 && pair.delay_ns.abs() <= 1));
 
-    let busy: BusyList = house.get(&api::path::trace_busy(&id)).await.json();
+    let busy: BusyList = server.get(&api::path::trace_busy(&id)).await.json();
     assert_eq!(busy.ranks.len(), simulated.ranks as usize);
     for rank in &busy.ranks {
         assert_eq!(rank.span_ns, rank.compute_ns + rank.exposed_ns + rank.idle_ns);
     }
-    assert_eq!(house.get(&api::path::trace_timeline(&id, 3)).await.problem().status, 404);
+    assert_eq!(server.get(&api::path::trace_timeline(&id, 3)).await.problem().status, 404);
     let other = format!("{}&planner=interleaved&scenario={scenario}", api::path::trace_alignment(&id, 0, 0));
-    let other: Alignment = house.get(&other).await.json();
+    let other: Alignment = server.get(&other).await.json();
     assert!(other.aligned.only_observed > 0 || other.aligned.only_simulated > 0, "another schedule has other stages");
 }
 
@@ -90,21 +90,21 @@ async fn an_observed_iteration_meets_its_plan() {
 #[tokio::test]
 async fn why_there_is_no_plan_beside_a_trace_is_told() {
     // Nothing fits.
-    let house = House::planning_with(engines::instant(&Arc::default())).await;
+    let server = TestServer::planning_with(engines::instant(&Arc::default())).await;
     let body = json!([{"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "pid": 0, "tid": 0, "ts": 0, "dur": 9}]);
-    let id = uploaded(&house, "", body.to_string()).await;
-    let scenario = house.store(&house::scenario()).await;
+    let id = uploaded(&server, "", body.to_string()).await;
+    let scenario = server.store(&test_server::scenario()).await;
     let beside = async |planner: &str| {
         let path = format!("{}&scenario={scenario}{planner}", api::path::trace_alignment(&id, 0, 0));
-        let problem = house.get(&path).await.problem();
+        let problem = server.get(&path).await.problem();
         (problem.status, problem.kind, problem.detail)
     };
-    let export = async || house.get(&format!("{}/megatron/1f1b", api::path::scenario(&scenario))).await.problem();
+    let export = async || server.get(&format!("{}/megatron/1f1b", api::path::scenario(&scenario))).await.problem();
     for planner in ["", "&planner=1f1b"] {
         let (status, kind, _) = beside(planner).await;
         assert_eq!((status, &*kind), (409, "/problems/not-planned"), "{planner}");
     }
-    house.plan(&scenario).await;
+    server.plan(&scenario).await;
     let (status, kind, detail) = beside("").await;
     assert_eq!((status, &*kind), (409, "/problems/no-plan"), "{detail}");
     let (status, _, detail) = beside("&planner=1f1b").await;
@@ -114,8 +114,8 @@ async fn why_there_is_no_plan_beside_a_trace_is_told() {
 
 #[tokio::test]
 async fn ranks_of_a_run_come_together() {
-    let house = House::open().await;
-    let (scenario, simulated) = planned(&house).await;
+    let server = TestServer::open().await;
+    let (scenario, simulated) = planned(&server).await;
     let all = events(&simulated, 1, 1);
     let mut last = String::new();
     for rank in 0..simulated.ranks {
@@ -126,20 +126,20 @@ async fn ranks_of_a_run_come_together() {
         });
         let body =
             json!({"baseTimeNanoseconds": 1_700_000_000_000_000_000_u64, "traceEvents": own.collect::<Vec<_>>()});
-        last = uploaded(&house, &format!("?run=job7&rank={rank}&scenario={scenario}"), body.to_string()).await;
+        last = uploaded(&server, &format!("?run=job7&rank={rank}&scenario={scenario}"), body.to_string()).await;
     }
-    let actions: ActionList = house.get(&api::path::trace_actions(&last)).await.json();
+    let actions: ActionList = server.get(&api::path::trace_actions(&last)).await.json();
     assert_eq!((actions.traces.len(), actions.iterations.len()), (simulated.ranks as usize, 1));
     assert_eq!(actions.ranks, (0..simulated.ranks).collect::<Vec<_>>());
     let alignment: Alignment =
-        house.get(&format!("{}&planner=1f1b", api::path::trace_alignment(&last, 0, 0))).await.json();
+        server.get(&format!("{}&planner=1f1b", api::path::trace_alignment(&last, 0, 0))).await.json();
     assert!(
         alignment.aligned.pairs.iter().all(|pair| pair.difference_ns == 0 && pair.delay_ns == 0),
         "{:?}",
         alignment.notes
     );
     assert_eq!(alignment.aligned.only_observed, 0);
-    let busy: BusyList = house.get(&api::path::trace_busy(&last)).await.json();
+    let busy: BusyList = server.get(&api::path::trace_busy(&last)).await.json();
     assert_eq!(
         busy.ranks.iter().map(|busy| busy.rank).collect::<Vec<_>>(),
         (0..simulated.ranks).map(Some).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use api::trace::{TraceDetail, UploadedTrace};
-use harness::House;
+use harness::TestServer;
 
 use super::view;
 
@@ -14,7 +14,7 @@ async fn published_traces_are_stored_whole() {
         eprintln!("skipped: PLANSCOPE_DATA is not set");
         return;
     };
-    let house = House::open().await;
+    let server = TestServer::open().await;
     for (name, slices, rank) in [
         ("benchmark_result_2869224_1695835535_trace.json.gz", 868, Some(0)),
         ("mi250_minitoy_train_ROCm6_2_kineto.json.gz", 113, None),
@@ -22,14 +22,14 @@ async fn published_traces_are_stored_whole() {
         ("sampled_rank-0.json.gz", 4811, Some(0)),
     ] {
         let bytes = std::fs::read(PathBuf::from(&folder).join("data/traces").join(name)).expect("a published trace");
-        let reply = house.post(&format!("{}?name={name}", api::path::TRACES), bytes).await;
+        let reply = server.post(&format!("{}?name={name}", api::path::TRACES), bytes).await;
         assert_eq!(reply.status, 201, "{name}: {reply:?}");
         let UploadedTrace { trace, report } = reply.json();
         assert_eq!((trace.slices, trace.rank, report.cut), (slices, rank, false), "{name}");
-        let detail: TraceDetail = house.get(&api::path::trace(&trace.id)).await.json();
+        let detail: TraceDetail = server.get(&api::path::trace(&trace.id)).await.json();
         assert_eq!(detail.busy.len(), 1, "{name}");
         for pixels in [50, 1000, 8192] {
-            let shown = view(&house, &trace.id, &format!("pixels={pixels}")).await;
+            let shown = view(&server, &trace.id, &format!("pixels={pixels}")).await;
             assert_eq!(shown.count.iter().map(|&count| u64::from(count)).sum::<u64>(), slices, "{name} at {pixels}");
         }
         eprintln!(

@@ -103,7 +103,7 @@ impl Default for Settings {
 }
 
 /// A server of a test's own.
-pub struct House {
+pub struct TestServer {
     /// What requests meet.
     pub router: Router,
     /// Its database.
@@ -115,7 +115,7 @@ pub struct House {
     folder: TempDir,
 }
 
-impl House {
+impl TestServer {
     /// A server as it is by default.
     pub async fn open() -> Self {
         Self::with(Settings::default()).await
