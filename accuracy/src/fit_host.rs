@@ -16,7 +16,7 @@ const HOST: (u32, u32) = (40, 70);
 /// Step between those, in µs.
 pub const HOST_STEP: f64 = 1.0;
 /// Largest time of a microbatch that is tried, in µs; the smallest is zero.
-const MOST_MICROBATCH: u32 = 4000;
+const MAX_MICROBATCH: u32 = 4000;
 /// Step between those, in µs.
 pub const MICROBATCH_STEP: f64 = 250.0;
 
@@ -58,7 +58,7 @@ pub fn fit_host(data: &Path) -> Result<Host, Error> {
     let rows = truth::fitted(&data.join("truth"))?;
     let mut best: Option<Host> = None;
     for host in HOST.0..=HOST.1 {
-        for microbatch in (0..=MOST_MICROBATCH).step_by(MICROBATCH_STEP as usize) {
+        for microbatch in (0..=MAX_MICROBATCH).step_by(MICROBATCH_STEP as usize) {
             let tried = Host::of(&rows, f64::from(host), f64::from(microbatch))?;
             if best.is_none_or(|best| tried.mean_abs_pct < best.mean_abs_pct) {
                 best = Some(tried);

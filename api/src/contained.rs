@@ -11,9 +11,9 @@ use serde_json::Value;
 /// Begins every link of the first form.
 pub const FIRST_FORM: &str = "z1.";
 /// Longest link that is made, in characters behind the `#`.
-pub const LONGEST: usize = 8 << 10;
+pub const MAX: usize = 8 << 10;
 /// Largest scenario that is unpacked, in bytes.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 /// Effort of the packing; beyond it links get hardly shorter.
 const LEVEL: u8 = 9;
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for ContainedError {
         match self {
             Self::TooLong(length) => write!(
                 f,
-                "the link has {length} characters, and at most {LONGEST} are passed on safely: keep the scenario and copy its \
+                "the link has {length} characters, and at most {MAX} are passed on safely: keep the scenario and copy its \
                  short link"
             ),
             Self::UnknownForm => {
@@ -59,7 +59,7 @@ impl std::fmt::Display for ContainedError {
             }
             Self::NotPacked => write!(f, "the link is damaged: a part of it is missing or was changed on its way"),
             Self::TooLarge => {
-                write!(f, "the link unpacks to more than {} MiB, which no scenario needs", MOST_BYTES >> 20)
+                write!(f, "the link unpacks to more than {} MiB, which no scenario needs", MAX_BYTES >> 20)
             }
             Self::NotJson(detail) => write!(f, "the link holds no scenario: {detail}"),
             Self::NotAScenario => write!(f, "the link holds something other than a scenario"),
@@ -76,12 +76,12 @@ impl std::error::Error for ContainedError {}
 pub fn write(scenario: &str) -> Result<String, ContainedError> {
     let packed = compress_to_vec(scenario.as_bytes(), LEVEL);
     let link = format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&packed));
-    if link.len() > LONGEST { Err(ContainedError::TooLong(link.len())) } else { Ok(link) }
+    if link.len() > MAX { Err(ContainedError::TooLong(link.len())) } else { Ok(link) }
 }
 
-/// The scenario of a link, from the part behind the `#`. At most [`MOST_BYTES`] are unpacked, whatever the link says.
+/// The scenario of a link, from the part behind the `#`. At most [`MAX_BYTES`] are unpacked, whatever the link says.
 pub fn read(fragment: &str) -> Result<Value, ContainedError> {
-    if fragment.len() > LONGEST {
+    if fragment.len() > MAX {
         return Err(ContainedError::TooLong(fragment.len()));
     }
     // Mail programs and chats like to add a full stop or padding.
@@ -92,7 +92,7 @@ pub fn read(fragment: &str) -> Result<Value, ContainedError> {
         // A link that was cut has characters to spare.
         DecodeKind::Length | DecodeKind::Trailing | DecodeKind::Padding => ContainedError::NotPacked,
     })?;
-    let bytes = decompress_to_vec_with_limit(&packed, MOST_BYTES).map_err(|error| match error.status {
+    let bytes = decompress_to_vec_with_limit(&packed, MAX_BYTES).map_err(|error| match error.status {
         TINFLStatus::HasMoreOutput => ContainedError::TooLarge,
         _ => ContainedError::NotPacked,
     })?;
@@ -132,7 +132,7 @@ mod tests {
             (good[..good.len() - 6].to_owned(), ContainedError::NotPacked),
             (of("[]"), ContainedError::NotAScenario),
             (of(r#"{"schema":"plan/99"}"#), ContainedError::NotAScenario),
-            ("z1.".to_owned() + &"a".repeat(LONGEST), ContainedError::TooLong(LONGEST + 3)),
+            ("z1.".to_owned() + &"a".repeat(MAX), ContainedError::TooLong(MAX + 3)),
         ] {
             assert_eq!(read(&link), Err(wrong), "{link:.60}");
         }
@@ -150,7 +150,7 @@ mod tests {
     fn a_bomb_is_stopped_and_a_long_scenario_refused() {
         // Four megabytes of blanks pack into four kilobytes.
         let bomb = format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&compress_to_vec(&vec![b' '; 4 << 20], 9)));
-        assert!(bomb.len() < LONGEST, "{}", bomb.len());
+        assert!(bomb.len() < MAX, "{}", bomb.len());
         assert_eq!(read(&bomb), Err(ContainedError::TooLarge));
         // Numbers without a pattern do not get shorter.
         let random: Vec<String> =

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Most things of one page of a list.
-pub const LARGEST_PAGE: u32 = 200;
+pub const MAX_PAGE: u32 = 200;
 /// Longest search, in characters.
-pub const LONGEST_SEARCH: usize = 200;
+pub const MAX_SEARCH: usize = 200;
 
 /// Which part of a list is asked for. Pinned things come first, whatever the order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -41,7 +41,7 @@ use plotly::{Configuration, Layout};
 use crate::gantt::watch::css_variables;
 
 /// Most points of one line.
-pub(crate) const MOST_POINTS: usize = 5_000;
+pub(crate) const MAX_POINTS: usize = 5_000;
 
 /// Colours of the page that charts need.
 struct Colours {

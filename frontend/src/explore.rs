@@ -168,7 +168,7 @@ pub(crate) struct Explore {
     /// The question that is tried out at the moment.
     asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
     /// How long a question may be under way before it gives way to a newer one, ms.
-    patience_ms: StoredValue<f64>,
+    stall_timeout_ms: StoredValue<f64>,
     /// Since when charts are ahead of words and figures, ms of the clock.
     ahead_since: StoredValue<Option<f64>>,
     job: StoredValue<Option<String>>,
@@ -208,7 +208,7 @@ impl Explore {
             opened: StoredValue::new(0),
             named: StoredValue::default(),
             asking: StoredValue::new_local(None),
-            patience_ms: StoredValue::new(what_if::PATIENCE_MS),
+            stall_timeout_ms: StoredValue::new(what_if::PATIENCE_MS),
             ahead_since: StoredValue::new(None),
             job: StoredValue::new(None),
             timer: StoredValue::new(None),

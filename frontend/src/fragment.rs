@@ -11,13 +11,13 @@ pub(crate) use action::ActionName;
 use api::planner::scenario::PlannerKind;
 
 /// Longest fragment that is looked at, in bytes.
-const LONGEST: usize = 8 << 10;
+const MAX: usize = 8 << 10;
 /// Keys that could not be read and are told by name; the rest is counted.
 const TOLD: usize = 3;
 /// Length of a whole identifier.
 const WHOLE: usize = 52;
 /// Shortest prefix of one.
-const SHORTEST: usize = 10;
+const MIN: usize = 10;
 
 /// What is looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl ScenarioPrefix {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
         let text = text.to_ascii_lowercase();
-        if !(SHORTEST..=WHOLE).contains(&text.len()) || !text.bytes().all(is_letter) {
+        if !(MIN..=WHOLE).contains(&text.len()) || !text.bytes().all(is_letter) {
             return None;
         }
         let mut bytes = [0; WHOLE];
@@ -67,14 +67,14 @@ impl ScenarioPrefix {
 }
 
 /// Letters of the longest name of a layout: a model has a handful of modules.
-const LONGEST_NAME: usize = 400;
+const MAX_NAME: usize = 400;
 
 impl View {
     /// Reads a fragment, with or without its `#`, and says in words what of it could not be read.
     pub(crate) fn parse_telling(fragment: &str) -> (Self, Option<String>) {
         let mut view = Self::default();
         let fragment = fragment.trim_start_matches('#');
-        if fragment.len() > LONGEST {
+        if fragment.len() > MAX {
             return (view, Some("The view in this link is longer than any view; the whole plan is shown.".to_owned()));
         }
         let mut unread = Vec::new();
@@ -139,7 +139,7 @@ impl View {
 /// A name of letters that need no escape.
 fn plain_name(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    (!text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_plain)).then(|| text.to_owned())
+    (!text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_plain)).then(|| text.to_owned())
 }
 
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];

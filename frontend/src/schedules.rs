@@ -30,7 +30,7 @@ pub(crate) use results::ScheduleResults;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::planner::schedule_comparison::{ScheduleAnswer, ScheduleEntry};
+use api::planner::schedule_comparison::{ScheduleEntry, ScheduleResponse};
 use api::planner::timeline::Timeline;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
@@ -61,13 +61,13 @@ pub(crate) enum AskState {
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     /// Every schedule, timelines left out.
-    pub(crate) answer: ScheduleAnswer,
+    pub(crate) answer: ScheduleResponse,
     /// Timelines by key, in the order of the answer.
     pub(crate) timelines: Vec<(String, Arc<Timeline>)>,
 }
 
 impl Shown {
-    fn of(mut answer: ScheduleAnswer) -> Self {
+    fn of(mut answer: ScheduleResponse) -> Self {
         let mut timelines = Vec::new();
         for entry in &mut answer.entries {
             let key = figures::key_of(entry);

@@ -2,14 +2,14 @@
 
 use planner::cost::overrides::Formula;
 use planner::schedule_comparison;
-use planner::schedule_comparison::{Limits, ValidQuestion};
+use planner::schedule_comparison::{Limits, ValidRequest};
 use planner::solve;
 
 /// Reads one input.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match schedule_comparison::parse(text) {
-        Ok(question) => drop(ValidQuestion::new(question, Limits::SERVED)),
+        Ok(question) => drop(ValidRequest::new(question, Limits::SERVED)),
         Err(errors) => assert!(!errors.is_empty()),
     }
     if let Err(errors) = schedule_comparison::parse_times(text) {

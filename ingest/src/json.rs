@@ -238,14 +238,14 @@ impl<R: Read> Scanner<R> {
     }
 
     fn word(&mut self) -> Result<Token<'_>, JsonError> {
-        const LONGEST: usize = 400;
+        const MAX: usize = 400;
         let offset = self.offset();
         self.text.clear();
         while let Some(byte) = self.peek() {
             if !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')) {
                 break;
             }
-            if self.text.len() < LONGEST {
+            if self.text.len() < MAX {
                 self.text.push(byte);
             }
             self.at += 1;

@@ -7,7 +7,7 @@ mod threads;
 
 use divan::counter::ItemsCount;
 use planner::cost::{PipelineCosts, UniformTimes};
-use planner::host::{Alone, Unwatched};
+use planner::host::{NeverCancelled, SequentialWorkers};
 use planner::planners::pipeweaver::ranking::{Budget, Goal, Starts, Strategy, search};
 use planner::random::Random;
 use planner::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
@@ -66,7 +66,7 @@ fn rankings<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>, strategy: 
     let budget = Budget { starts: Starts::All, rollouts: ROLLOUTS, seed: 1, stream: 0 };
     bencher
         .counter(ItemsCount::new(ROLLOUTS))
-        .bench(|| search(&interleaving, strategy, Goal::Fastest, budget, &Alone, &Unwatched).end);
+        .bench(|| search(&interleaving, strategy, Goal::Fastest, budget, &SequentialWorkers, &NeverCancelled).end);
 }
 
 /// A single interleaving for a fixed ranking.
@@ -86,6 +86,6 @@ fn tree_search_on_threads(bencher: divan::Bencher<'_, '_>, threads: usize) {
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
     let budget = Budget { starts: Starts::All, rollouts: 4 * ROLLOUTS, seed: 1, stream: 0 };
     bencher.counter(ItemsCount::new(4 * ROLLOUTS)).bench(|| {
-        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &Threads(threads), &Unwatched).end
+        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &Threads(threads), &NeverCancelled).end
     });
 }

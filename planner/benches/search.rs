@@ -6,7 +6,7 @@ mod threads;
 
 use planner::analysis::layouts;
 use planner::engine::{Unobserved, plan};
-use planner::host::Unwatched;
+use planner::host::NeverCancelled;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 use planner::training::LayoutRequest;
@@ -55,5 +55,5 @@ fn every_layout_on_64_devices(bencher: divan::Bencher<'_, '_>, threads: usize) {
     let json = include_str!("../../examples/heterogeneous/vlm-m-8k-many-images.json");
     let scenario = parse(json).expect("the example is well-formed");
     let scenario = ValidScenario::new(scenario, &NoDatasets).expect("the example is valid");
-    bencher.bench(|| layouts(&scenario, 150, &Threads(threads), &Unwatched));
+    bencher.bench(|| layouts(&scenario, 150, &Threads(threads), &NeverCancelled));
 }

@@ -7,7 +7,7 @@
 
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::exact::{Budget, Ending, Exact, search};
-use planner::host::{Alone, Unwatched};
+use planner::host::{NeverCancelled, SequentialWorkers};
 use planner::random::Random;
 use planner::units::{Bytes, Nanos};
 
@@ -25,7 +25,8 @@ fn main() {
     for instance in 0..INSTANCES {
         let drawn = Drawn::number(instance);
         let budget = Budget { nodes: NODES, ..Budget::default() };
-        let exact = search(&drawn.costs, drawn.limit, budget, &Alone, &Unwatched).expect("one microbatch fits");
+        let exact = search(&drawn.costs, drawn.limit, budget, &SequentialWorkers, &NeverCancelled)
+            .expect("one microbatch fits");
         let Drawn { ranks, chunks, microbatches, cap, .. } = drawn;
         let ending =
             if exact.gap() > 0.0 { format!("{:.2} %", 100.0 * exact.gap()) } else { format!("{:?}", exact.ending) };

@@ -2,7 +2,7 @@
 //! 10).
 //!
 //! Only operators and collectives are fitted, never step times: these validate the fit. A
-//! coefficient is fitted if enough different shapes determine it ([`FEWEST`] for a curve shape).
+//! coefficient is fitted if enough different shapes determine it ([`MIN`] for a curve shape).
 //! Other coefficients use the values of the given cluster. The mean residual of a part never
 //! increases: a fit that would increase it is discarded. The report lists both cases.
 
@@ -22,11 +22,11 @@ use crate::cost::kernel::{Format, Kernel, Operation, StreamingClass};
 use parts::Part;
 
 /// Minimum number of different shapes to fit a curve coefficient.
-pub const FEWEST: usize = 12;
+pub const MIN: usize = 12;
 
 /// Maximum cache size of any device, in bytes. Streams that fit in the cache do not measure memory
 /// bandwidth.
-const LARGEST_CACHE: f64 = 1.2e8;
+const MAX_CACHE: f64 = 1.2e8;
 
 /// Timings for which no coefficient is fitted.
 const OTHERS: &str = "norms, embeddings and activations of inference engines, streams within the cache, sends, \
@@ -107,7 +107,7 @@ impl Part {
             (Self::MatMul, Kernel::MatMul(product)) => product.format == Format::Bf16,
             (Self::Attention, Kernel::Attention(_)) => true,
             (Self::Elementwise, Kernel::Streaming(stream)) => {
-                stream.class == StreamingClass::Elementwise && stream.bytes > LARGEST_CACHE
+                stream.class == StreamingClass::Elementwise && stream.bytes > MAX_CACHE
             }
             (Self::Collective, Kernel::Collective(collective)) => {
                 collective.operation != Operation::SendReceive && collective.ranks == collective.ranks_per_node

@@ -13,7 +13,7 @@ use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
 use crate::planners::{
-    Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Tried, judge, module_layouts, plan_context_parallel,
+    Batches, ENDLESS, EvaluatedPlan, MAX_SECONDS, NoPlan, TestedPlan, judge, module_layouts, plan_context_parallel,
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
 use crate::scenario::Sampler;
@@ -73,7 +73,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let all = Batches { survey: &survey, sizing: &sizing, judged: &batches };
-    let spent = Spent::new(most_bytes, budget::Judging::new(question.iterations, observer.workers().count()));
+    let spent = Spent::new(most_bytes, budget::EvaluationSize::new(question.iterations, observer.workers().count()));
     let answers = match answer_all(question, &pricing, all, (&spent, observer)) {
         Ok(answers) => answers,
         Err(cancelled) => return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from)),
@@ -138,16 +138,16 @@ fn answer(
             observer.finished(planner);
             return Ok(answer);
         }
-        PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?.map(Tried::from),
+        PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?.map(TestedPlan::from),
         PlannerKind::PipeWeaverPartition
         | PlannerKind::PipeWeaverInterleaving
         | PlannerKind::PipeWeaverRanking
         | PlannerKind::PipeWeaver => {
-            plan_pipeweaver(question, pricing, planner, sizing, own, observer)?.map(Tried::from)
+            plan_pipeweaver(question, pricing, planner, sizing, own, observer)?.map(TestedPlan::from)
         }
         _ if planner.has_strategies() => plan_strategies(question, pricing, planner, batches, observer)?,
         _ if planner.lays_out_modules() => {
-            plan_heterogeneous(question, pricing, planner, sizing, own, observer)?.map(Tried::from)
+            plan_heterogeneous(question, pricing, planner, sizing, own, observer)?.map(TestedPlan::from)
         }
         _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
         _ => plan_static(question, pricing, planner, sizing, own, observer)?,
@@ -160,12 +160,12 @@ fn answer(
 /// Survey batches for the length distribution, in addition to the sizing batch.
 const SURVEYED: u32 = 15;
 
-type JudgedOrNot = Result<Result<Judged, NoPlan>, crate::check::Violation>;
+type JudgedOrNot = Result<Result<EvaluatedPlan, NoPlan>, crate::check::Violation>;
 
 fn judged(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    answer: Result<Tried, NoPlan>,
+    answer: Result<TestedPlan, NoPlan>,
     batches: &[PackedBatch],
     observer: &Budgeted<'_>,
 ) -> Result<JudgedOrNot, Cancelled> {
@@ -177,7 +177,7 @@ fn judged(
     observer.spend(tried.plan().spans())?;
     let judged = judge(scenario, pricing, &tried, batches, observer)?;
     Ok(judged.map(|judged| {
-        if judged.iteration_s() <= LONGEST_SECONDS {
+        if judged.iteration_s() <= MAX_SECONDS {
             return Ok(judged);
         }
         Err(NoPlan { binding: ENDLESS.to_owned(), search: tried.plan().search.clone() })

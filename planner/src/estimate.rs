@@ -88,7 +88,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
     let cells = u64::from(stages) * u64::from(microbatches);
     let costs = table.pipeline(&partition, place, &[0]);
-    let (time, memory) = if (even && model.modules.len() == 1 && dealt) || cells > MOST_CELLS {
+    let (time, memory) = if (even && model.modules.len() == 1 && dealt) || cells > MAX_CELLS {
         (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches))
     } else {
         simulated(&costs.repeated(microbatches as usize), layout.chunks)?
@@ -118,7 +118,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
 
 /// Maximum stages x microbatches for simulating an uneven pipeline, which needs less than a
 /// millisecond.
-const MOST_CELLS: u64 = 10_000;
+const MAX_CELLS: u64 = 10_000;
 
 fn layers(stage: &[crate::cost::partition::LayerRange]) -> u32 {
     stage.iter().map(crate::cost::partition::LayerRange::len).sum()
@@ -243,7 +243,7 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
             let (shared, name) = (module.kv_heads, &module.name);
             return refuse(format!("TP {tensor} does not divide the {shared} key-value heads of {name}"));
         }
-        if training.context_exchange == ContextExchange::AllToAll && !module.trades_heads(tensor, context) {
+        if training.context_exchange == ContextExchange::AllToAll && !module.supports_all_to_all(tensor, context) {
             let (heads, shared) = (module.heads, module.kv_heads);
             return refuse(format!(
                 "CP {context} cannot trade the {heads} heads of {}, {shared} of keys and values, over TP {tensor} all-to-all",

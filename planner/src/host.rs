@@ -13,7 +13,7 @@ pub trait Workers: Sync {
 }
 
 /// Worker loop: claims jobs from the shared counter `next` while jobs remain.
-pub fn take_turns(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+pub fn run_worker(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= jobs {
@@ -37,15 +37,15 @@ pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: imp
 
 /// Jobs per round; a cancellation check follows each round. Two jobs per worker balance varying
 /// durations while checks remain frequent.
-pub(crate) fn round_of(workers: &dyn Workers) -> usize {
+pub(crate) fn jobs_per_round(workers: &dyn Workers) -> usize {
     2 * workers.count().max(1)
 }
 
 /// Sequential executor.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
+pub struct SequentialWorkers;
 
-impl Workers for Alone {
+impl Workers for SequentialWorkers {
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
         (0..jobs).for_each(job);
     }
@@ -65,9 +65,9 @@ pub trait Watch: Sync {
 
 /// No time limit: the search uses all its rollouts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub struct NeverCancelled;
 
-impl Watch for Unwatched {
+impl Watch for NeverCancelled {
     fn is_over(&self) -> bool {
         false
     }
@@ -86,9 +86,9 @@ pub trait BatchClock: Sync {
 
 /// Performs no measurement.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unmeasured;
+pub struct NoBatchClock;
 
-impl BatchClock for Unmeasured {
+impl BatchClock for NoBatchClock {
     fn measure(&self, _: u32, plan: &mut dyn FnMut()) {
         plan();
     }

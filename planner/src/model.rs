@@ -5,7 +5,7 @@ pub mod module;
 pub mod presets;
 
 pub use items::{Audio, Patch, Video};
-pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm, heads_trade};
+pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm, heads_support_all_to_all};
 
 use serde::{Deserialize, Serialize};
 

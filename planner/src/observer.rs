@@ -1,6 +1,6 @@
 //! Observer interface: the caller handles progress, wall time and cancellation.
 
-use crate::host::{Alone, BatchClock, Unmeasured, Watch, Workers};
+use crate::host::{BatchClock, NoBatchClock, SequentialWorkers, Watch, Workers};
 use crate::scenario::PlannerKind;
 
 /// Receives planning events. Search threads call [`Observer::cancelled`] concurrently.
@@ -23,11 +23,11 @@ pub trait Observer: Sync {
     /// Returns the executor for searches. The number of threads affects only the planning time, not
     /// the results.
     fn workers(&self) -> &dyn Workers {
-        &Alone
+        &SequentialWorkers
     }
     /// Returns the clock for batches that the current planner plans online.
     fn batch_clock(&self) -> &dyn BatchClock {
-        &Unmeasured
+        &NoBatchClock
     }
     /// Returns a separate observer per planner to plan in parallel, or `None` to plan sequentially.
     /// The outcomes are the same.
@@ -73,9 +73,9 @@ pub(crate) fn go_on(observer: &dyn Observer) -> Result<(), Cancelled> {
 
 /// Stops a search when the observer cancels. The caller must then discard the result by calling
 /// [`go_on`].
-pub(crate) struct UntilCancelled<'a>(pub &'a dyn Observer);
+pub(crate) struct ObserverCancellation<'a>(pub &'a dyn Observer);
 
-impl Watch for UntilCancelled<'_> {
+impl Watch for ObserverCancellation<'_> {
     fn is_over(&self) -> bool {
         self.0.cancelled()
     }

@@ -22,15 +22,15 @@ mod replica;
 mod stage_flops;
 mod static_3d;
 
-pub use judge::Judged;
+pub use judge::EvaluatedPlan;
 
 pub(crate) use dflop::planner::{plan as plan_data_aware, shaped_items};
 pub(crate) use dhp::planner::plan as plan_context_parallel;
 pub(crate) use dynamic::plan as plan_dynamic;
-pub(crate) use executed::Tried;
+pub(crate) use executed::TestedPlan;
 pub(crate) use hydraulis::planner::{Batches, plan as plan_strategies};
 pub(crate) use judge::judge;
-pub(crate) use layout_search::{ENDLESS, LONGEST_SECONDS};
+pub(crate) use layout_search::{ENDLESS, MAX_SECONDS};
 pub(crate) use module_layouts::plan as plan_heterogeneous;
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;

@@ -18,7 +18,7 @@ mod tests;
 pub use band::{Band, inside};
 pub use factors::{Evaluation, Factors, FactorsError, Solved, Target, scaled, solve};
 pub use flop_formula::{FlopFormula, StepFlops, step_flops};
-pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, Whose, phase_times, predicted_phases};
+pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, phase_times, predicted_phases};
 pub use replan::{ReplanError, replan};
 pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,

@@ -1,6 +1,6 @@
 //! The schedule bench compares published schedules and user-supplied tables without a model.
 //!
-//! [`ScheduleQuestion`] contains the sizes, the durations and the activation memory. [`answer`]
+//! [`ScheduleRequest`] contains the sizes, the durations and the activation memory. [`answer`]
 //! generates, validates and simulates all requested schedules. Times use an arbitrary unit;
 //! timelines show a unit as a millisecond.
 
@@ -14,13 +14,13 @@ mod run;
 mod validate;
 
 pub use parse::{parse, parse_times};
-pub use question::{ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleQuestion};
+pub use question::{ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleRequest};
 pub use report::{
-    ANSWER_SCHEMA, BrokenCap, CapReport, ClosedFormReport, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry,
-    ScheduleReport,
+    ANSWER_SCHEMA, CapReport, ClosedFormReport, EntryOutcome, LimitViolation, Refusal, ScheduleEntry, ScheduleReport,
+    ScheduleResponse,
 };
 pub use run::{answer, answer_while};
-pub use validate::{Limits, ValidQuestion};
+pub use validate::{Limits, ValidRequest};
 
 #[cfg(test)]
 mod tests;

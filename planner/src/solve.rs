@@ -15,7 +15,7 @@ use crate::scenario::pointer;
 use crate::units::Seconds;
 
 /// Maximum budget: one day.
-const LONGEST_BUDGET_S: f64 = 86_400.0;
+const MAX_BUDGET_S: f64 = 86_400.0;
 
 /// Generates the enums and the dispatch for all kinds. A line contains variant, module and JSON
 /// name.
@@ -121,8 +121,8 @@ pub fn parse(json: &str) -> Result<Asked, Vec<FieldError>> {
 
 fn budget(fields: &mut Map<String, Value>) -> Result<Option<Seconds>, Vec<FieldError>> {
     let Some(value) = fields.remove("budget_s").filter(|value| !value.is_null()) else { return Ok(None) };
-    let seconds = value.as_f64().filter(|seconds| (0.0..=LONGEST_BUDGET_S).contains(seconds));
-    let detail = || format!("{value} is not a number of seconds from 0 to {LONGEST_BUDGET_S}");
+    let seconds = value.as_f64().filter(|seconds| (0.0..=MAX_BUDGET_S).contains(seconds));
+    let detail = || format!("{value} is not a number of seconds from 0 to {MAX_BUDGET_S}");
     let seconds = seconds.ok_or_else(|| vec![FieldError::new("/budget_s", detail())])?;
     Ok(Some(Seconds::from_secs(seconds)))
 }

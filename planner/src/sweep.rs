@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::host::{Unwatched, Watch};
+use crate::host::{NeverCancelled, Watch};
 use crate::observer::Observer;
 use crate::scenario::validate::Datasets;
 use crate::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
@@ -37,14 +37,14 @@ use axis::WrittenAxis;
 pub const SCHEMA: &str = "sweep/1";
 /// Maximum number of points. The rows then fit in a file of about 100 MB, and larger charts are not
 /// readable.
-pub const MOST_POINTS: u32 = 100_000;
+pub const MAX_POINTS: u32 = 100_000;
 /// Maximum number of axes, including the seed axis.
-pub const MOST_AXES: usize = 6;
+pub const MAX_AXES: usize = 6;
 /// Limit on values without a valid scenario. A larger number is rejected, because each value must
 /// be inserted and parsed.
-const MOST_FAILING: u32 = 100;
+const MAX_FAILING: u32 = 100;
 /// Maximum label length in characters.
-const LONGEST_LABEL: usize = 200;
+const MAX_LABEL: usize = 200;
 /// Domain separator for sweep identifiers, so that they differ from other hashes of the same bytes.
 const DOMAIN: &[u8] = b"planscope sweep\0";
 
@@ -75,7 +75,7 @@ impl Sweep {
     /// axis is rejected if no value yields a parsable scenario, because the pointer is probably
     /// misspelt.
     pub fn parse(json: &str) -> Result<Self, Vec<FieldError>> {
-        Self::parse_while(json, &Unwatched)
+        Self::parse_while(json, &NeverCancelled)
     }
 
     /// Parses a sweep with a cancellation check. Fails if the watch ends before all values are
@@ -89,8 +89,8 @@ impl Sweep {
             return Err(vec![FieldError::new("/schema", format!("must be {SCHEMA:?}"))]);
         }
         let mut errors = Vec::new();
-        if written.title.as_ref().is_some_and(|title| title.chars().count() > LONGEST_LABEL) {
-            errors.push(FieldError::new("/title", format!("at most {LONGEST_LABEL} characters")));
+        if written.title.as_ref().is_some_and(|title| title.chars().count() > MAX_LABEL) {
+            errors.push(FieldError::new("/title", format!("at most {MAX_LABEL} characters")));
         }
         let mut axes: Vec<Axis> = Vec::new();
         for (number, axis) in written.axes.into_iter().enumerate() {
@@ -102,7 +102,7 @@ impl Sweep {
             axes.extend(axis.spelled_out("/seeds", &mut errors));
         }
         if axes.is_empty() && errors.is_empty() {
-            errors.push(FieldError::new("/axes", format!("1 to {MOST_AXES} axes are needed")));
+            errors.push(FieldError::new("/axes", format!("1 to {MAX_AXES} axes are needed")));
         }
         if !errors.is_empty() {
             return Err(errors);
@@ -116,7 +116,7 @@ impl Sweep {
 
     /// Builds a sweep over the given axes. The scenario may contain presets.
     pub(crate) fn of(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
-        Self::within(title, scenario, axes, &Unwatched)
+        Self::within(title, scenario, axes, &NeverCancelled)
     }
 
     fn within(
@@ -130,13 +130,13 @@ impl Sweep {
         let base = serde_json::to_value(&base).expect("a scenario has only text keys");
         let mut sweep = Self { schema: SCHEMA, title, scenario: base, axes };
         let mut errors = Vec::new();
-        if sweep.axes.len() > MOST_AXES {
-            errors.push(FieldError::new("/axes", format!("{} axes: at most {MOST_AXES}", sweep.axes.len())));
+        if sweep.axes.len() > MAX_AXES {
+            errors.push(FieldError::new("/axes", format!("{} axes: at most {MAX_AXES}", sweep.axes.len())));
         }
         let points = sweep.axes.iter().try_fold(1_u64, |points, axis| points.checked_mul(axis.values.len() as u64));
-        if points.is_none_or(|points| points > u64::from(MOST_POINTS)) {
+        if points.is_none_or(|points| points > u64::from(MAX_POINTS)) {
             let points = points.map_or("too many".to_owned(), |points| points.to_string());
-            errors.push(FieldError::new("/axes", format!("{points} points: at most {MOST_POINTS}")));
+            errors.push(FieldError::new("/axes", format!("{points} points: at most {MAX_POINTS}")));
         }
         axis::overlaps(&sweep.axes, &mut errors);
         if errors.is_empty() {
@@ -225,7 +225,7 @@ impl Sweep {
         let name = self.title.as_deref().or_else(|| self.scenario.get("title").and_then(Value::as_str));
         let title = name.map_or_else(|| words.join(", "), |name| format!("{name}: {}", words.join(", ")));
         if let Some(object) = scenario.as_object_mut() {
-            object.insert("title".to_owned(), Value::from(title.chars().take(LONGEST_LABEL).collect::<String>()));
+            object.insert("title".to_owned(), Value::from(title.chars().take(MAX_LABEL).collect::<String>()));
         }
         Some(Point { index, coordinates, scenario, misplaced })
     }
@@ -279,9 +279,9 @@ impl Sweep {
                     }
                     Err(detail) => {
                         failed += 1;
-                        if failed == MOST_FAILING {
+                        if failed == MAX_FAILING {
                             let last = format!("the last of {}: {detail}", axis.pointer);
-                            let detail = format!("{MOST_FAILING} values give no scenario, {last}");
+                            let detail = format!("{MAX_FAILING} values give no scenario, {last}");
                             return errors.push(FieldError::new(&format!("/axes/{number}"), detail));
                         }
                         first_wrong.get_or_insert(detail);

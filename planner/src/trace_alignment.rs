@@ -18,18 +18,18 @@ use crate::timeline::SpanKind;
 
 /// Upper limit for ranks, stages and microbatches in observed actions. The numbers come from
 /// untrusted input.
-pub const MOST_NUMBER: u32 = 65_536;
+pub const MAX_NUMBER: u32 = 65_536;
 
 /// An observed action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedAction {
-    /// Rank, below [`MOST_NUMBER`].
+    /// Rank, below [`MAX_NUMBER`].
     pub rank: u32,
     /// Action kind.
     pub kind: SpanKind,
-    /// Stage, below [`MOST_NUMBER`]; 0 if not applicable.
+    /// Stage, below [`MAX_NUMBER`]; 0 if not applicable.
     pub stage: u32,
-    /// Microbatch, below [`MOST_NUMBER`]; 0 if not applicable.
+    /// Microbatch, below [`MAX_NUMBER`]; 0 if not applicable.
     pub microbatch: u32,
     /// Start on the common clock, in ns.
     pub start_ns: u64,

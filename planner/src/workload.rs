@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Model;
 
 /// Maximum video clip duration per sample, in seconds.
-pub const LONGEST_VIDEO_S: f64 = 3600.0;
+pub const MAX_VIDEO_S: f64 = 3600.0;
 
 /// The workload of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,9 +129,9 @@ impl SampleShape {
     }
 }
 
-/// Converts video seconds to whole milliseconds, at most [`LONGEST_VIDEO_S`].
+/// Converts video seconds to whole milliseconds, at most [`MAX_VIDEO_S`].
 pub(crate) fn video_ms(seconds: f64) -> u32 {
-    (seconds.clamp(0.0, LONGEST_VIDEO_S) * 1000.0).round() as u32
+    (seconds.clamp(0.0, MAX_VIDEO_S) * 1000.0).round() as u32
 }
 
 impl Dataset {

@@ -3,7 +3,7 @@
 use planner::analysis::search_progress::ExploredBy;
 use planner::analysis::{Effort, Subject, search_progress, sub_microbatches};
 use planner::engine::{Unobserved, plan};
-use planner::host::{Alone, Unwatched};
+use planner::host::{NeverCancelled, SequentialWorkers};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{ValidScenario, parse};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn subject(scenario: &ValidScenario) -> Subject {
 }
 
 const fn effort(rollouts: u32) -> Effort<'static> {
-    Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &Unwatched }
+    Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &NeverCancelled }
 }
 
 /// PipeWeaver Fig. 12: on VLM-L, tree search finds a shorter schedule than depth-first or random

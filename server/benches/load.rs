@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use crowd::{STEP, Seen, Sent, train, watch};
 use program::Server;
-use users::{Answers, Planner, Reader};
+use users::{Latencies, Planner, Reader};
 
 /// Maximum gap between events. A stream with a longer gap is starved.
 const STARVED: Duration = Duration::from_secs(5);
@@ -64,9 +64,9 @@ struct Measured {
     took: Duration,
     stored: u64,
     seen: Vec<Seen>,
-    pages: Answers,
-    what_ifs: Answers,
-    plans: Answers,
+    pages: Latencies,
+    what_ifs: Latencies,
+    plans: Latencies,
     /// Server memory in MB, with the time since the start.
     memory: Vec<(Duration, f64)>,
     peak_mb: f64,
@@ -103,13 +103,13 @@ impl Load {
                 client(move || train(&origin, &sent, began + offset, steps))
             })
             .collect();
-        let planners: Vec<JoinHandle<(Answers, Answers)>> = (0..self.planners)
+        let planners: Vec<JoinHandle<(Latencies, Latencies)>> = (0..self.planners)
             .map(|number| {
                 let (planner, over) = (Planner::new(&server.origin(), number as u64), Arc::clone(&over));
                 client(move || planner.work(&over))
             })
             .collect();
-        let readers: Vec<JoinHandle<Answers>> = (0..READERS)
+        let readers: Vec<JoinHandle<Latencies>> = (0..READERS)
             .map(|number| {
                 let reader = Reader::new(&server.origin(), &web, &example, &sent[number % sent.len()].run.run, number);
                 let over = Arc::clone(&over);
@@ -127,13 +127,13 @@ impl Load {
             trainer.join().expect("a trainer");
         }
         let seen = streams.into_iter().map(|stream| stream.join().expect("a stream")).collect();
-        let (mut what_ifs, mut plans) = (Answers::default(), Answers::default());
+        let (mut what_ifs, mut plans) = (Latencies::default(), Latencies::default());
         for planner in planners {
             let (asked, planned) = planner.join().expect("a planner");
             what_ifs.add(asked);
             plans.add(planned);
         }
-        let mut pages = Answers::default();
+        let mut pages = Latencies::default();
         for reader in readers {
             pages.add(reader.join().expect("a reader"));
         }
@@ -153,7 +153,7 @@ impl Load {
             self.planners,
             took.as_secs_f64()
         );
-        let mut delays = Answers::default();
+        let mut delays = Latencies::default();
         seen.iter().flat_map(|seen| &seen.delays).for_each(|&delay| delays.took("point", delay));
         println!("  a point, from sending to seeing: {}", delays.spread());
         let silence = seen.iter().map(|seen| seen.silence).max().unwrap_or_default();

@@ -31,12 +31,12 @@ const GLANCE: Duration = Duration::from_millis(250);
 
 /// Latencies by request kind.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct Latencies {
     ms: BTreeMap<&'static str, Vec<f64>>,
     failed: u64,
 }
 
-impl Answers {
+impl Latencies {
     /// Records a response.
     pub(crate) fn took(&mut self, kind: &'static str, time: Duration) {
         self.ms.entry(kind).or_default().push(time.as_secs_f64() * 1e3);
@@ -117,8 +117,8 @@ impl Planner {
     }
 
     /// Returns the what-if and job latencies when the flag is set.
-    pub(crate) fn work(&self, over: &AtomicBool) -> (Answers, Answers) {
-        let (mut what_ifs, mut plans) = (Answers::default(), Answers::default());
+    pub(crate) fn work(&self, over: &AtomicBool) -> (Latencies, Latencies) {
+        let (mut what_ifs, mut plans) = (Latencies::default(), Latencies::default());
         for round in 0.. {
             // Golden ratio steps spread the pauses evenly and make all runs of the benchmark
             // identical.
@@ -225,8 +225,8 @@ impl Reader {
     }
 
     /// Reads pages in a loop. Returns when the flag is set.
-    pub(crate) fn read(&self, over: &AtomicBool) -> Answers {
-        let mut answers = Answers::default();
+    pub(crate) fn read(&self, over: &AtomicBool) -> Latencies {
+        let mut answers = Latencies::default();
         for (kind, page) in self.pages.iter().cycle().skip(self.start) {
             if over.load(Ordering::Relaxed) {
                 break;

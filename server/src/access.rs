@@ -34,9 +34,9 @@ use names::Names;
 use wrong_tokens::{WrongTokenLimits, WrongTokens};
 
 /// Maximum length in characters.
-const LONGEST_NAME: usize = 60;
+const MAX_NAME: usize = 60;
 /// Maximum length in bytes. Longer tokens are rejected.
-const LONGEST_TOKEN: usize = 1024;
+const MAX_TOKEN: usize = 1024;
 
 /// Access control state: allowed host names, server token, cached actors and invalid-token
 /// counters.
@@ -151,7 +151,7 @@ impl Access {
     /// Returns the actor for a token. Compares hashes, so the response time reveals nothing about
     /// tokens.
     async fn holder(&self, own: &[u8; 32], token: &str) -> Result<Option<Admitted>, ApiError> {
-        if token.len() > LONGEST_TOKEN {
+        if token.len() > MAX_TOKEN {
             return Ok(None);
         }
         let hash = hash(token);
@@ -308,7 +308,7 @@ pub(crate) const TOKEN_NAME_RULE: &str = "1 to 60 letters (A to Z), digits and a
 /// letter case.
 pub(crate) fn is_token_name(name: &str) -> bool {
     let is_good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_good) && !name.chars().all(|letter| letter == '.')
+    (1..=MAX_NAME).contains(&name.len()) && name.chars().all(is_good) && !name.chars().all(|letter| letter == '.')
 }
 
 /// Returns true if the path requires a token.

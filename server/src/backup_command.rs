@@ -64,7 +64,7 @@ pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
 
 /// Removes temporary files that killed processes left at the destination, and reports this.
 fn say_removed(beside: &Path) {
-    for path in store::remove_left(beside) {
+    for path in store::remove_leftovers(beside) {
         println!("{} was left by a program that ended while it made a copy, and is removed", path.display());
     }
 }

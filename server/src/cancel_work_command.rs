@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::changes::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::CancelWorkArguments;
-use crate::store::{Store, StoreError, Tenancy};
+use crate::store::{DatabaseLock, Store, StoreError};
 
 /// Cancels all waiting planning jobs and sweeps in a database that no server uses.
 ///
@@ -23,7 +23,7 @@ pub fn run(arguments: &CancelWorkArguments) -> anyhow::Result<ExitCode> {
 
 async fn cancel(database: &Path) -> anyhow::Result<(u64, u64)> {
     anyhow::ensure!(database.is_file(), "there is no database {}", database.display());
-    let tenancy = Tenancy::take(database)?;
+    let tenancy = DatabaseLock::take(database)?;
     let opened = Store::open(tenancy.database()).await;
     let store = opened.with_context(|| format!("cannot open the database {}", database.display()))?;
     let cancelled = cancel_in(&store).await;
@@ -48,7 +48,7 @@ mod tests {
         let path = folder.path().join("a.db");
         assert!(cancel(&path).await.unwrap_err().to_string().starts_with("there is no database"));
         Store::open(&path).await.unwrap().close().await;
-        let tenancy = Tenancy::take(&path).unwrap();
+        let tenancy = DatabaseLock::take(&path).unwrap();
         assert!(cancel(&path).await.unwrap_err().to_string().contains("in use"));
         drop(tenancy);
         assert_eq!(cancel(&path).await.unwrap(), (0, 0));

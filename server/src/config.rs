@@ -156,7 +156,7 @@ pub struct ServeArguments {
 }
 
 /// Minimum token length in characters. Shorter tokens can be guessed.
-const SHORTEST_TOKEN: usize = 16;
+const MIN_TOKEN: usize = 16;
 
 /// Configuration errors that prevent startup.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -168,7 +168,7 @@ pub enum ConfigError {
     )]
     Public(SocketAddr),
     /// The token is too short.
-    #[error("the token is shorter than {SHORTEST_TOKEN} characters; take one from `openssl rand -hex 16`")]
+    #[error("the token is shorter than {MIN_TOKEN} characters; take one from `openssl rand -hex 16`")]
     ShortToken,
     /// The token contains characters that are not valid in a URL.
     #[error("the token holds characters other than letters, digits, - and _")]
@@ -183,7 +183,7 @@ impl ServeArguments {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.trusted_proxies()?;
         match self.token() {
-            Some(token) if token.len() < SHORTEST_TOKEN => Err(ConfigError::ShortToken),
+            Some(token) if token.len() < MIN_TOKEN => Err(ConfigError::ShortToken),
             Some(token) if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) => {
                 Err(ConfigError::OddToken)
             }

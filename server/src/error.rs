@@ -37,7 +37,7 @@ pub use limits::LimitError;
 pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded, unsatisfiable};
 
 /// Maximum size of any other document in MiB.
-pub(crate) const LARGEST_DOCUMENT: usize = 16;
+pub(crate) const MAX_DOCUMENT: usize = 16;
 
 /// Error of a request.
 #[derive(Debug, thiserror::Error)]
@@ -302,7 +302,7 @@ impl ApiError {
     /// Converts a rejection for a JSON document.
     pub fn document(rejection: &JsonRejection) -> Self {
         match rejection {
-            JsonRejection::BytesRejection(bytes) => Self::body(bytes, LARGEST_DOCUMENT),
+            JsonRejection::BytesRejection(bytes) => Self::body(bytes, MAX_DOCUMENT),
             other => Self::Malformed(other.body_text()),
         }
     }

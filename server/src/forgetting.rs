@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const MINUTE: Duration = Duration::from_mins(1);
 /// Retention period for deleted items if the database is full or content was refused. Long enough
 /// to undo an accidental deletion.
-const SLIP: SignedDuration = SignedDuration::from_mins(10);
+const MIN_RETENTION: SignedDuration = SignedDuration::from_mins(10);
 
 /// Items deleted before these times are removed permanently.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ struct Moments {
 
 /// Removes expired items at startup and hourly. If the database is full, or content was refused and
 /// still does not fit, removes items within minutes.
-pub(crate) async fn forget_deleted(app: Arc<App>) {
+pub(crate) async fn remove_expired(app: Arc<App>) {
     let mut hourly = tokio::time::interval(HOUR);
     let mut often = tokio::time::interval(MINUTE);
     let mut stopped = std::pin::pin!(app.live.stopped());
@@ -61,7 +61,7 @@ pub async fn round(app: &App, is_time: bool) -> Result<(), StoreError> {
     let moments = Moments {
         things: app.live.limits().deleted_before(now),
         traces: app.traces.limits.deleted_before(now),
-        slip: now.checked_sub(SLIP).unwrap_or(Timestamp::MIN),
+        slip: now.checked_sub(MIN_RETENTION).unwrap_or(Timestamp::MIN),
     };
     forget(&app.store, moments, is_time).await
 }

@@ -28,16 +28,16 @@ pub(crate) async fn watch(app: Arc<App>) {
             () = &mut stopped => return,
         }
         match guard.look(app.store.in_place()) {
-            Said::Nothing => {}
-            Said::Fault(fault) => tracing::error!("{fault}"),
-            Said::Back => tracing::info!("the database is in its place again"),
+            FileEvent::Nothing => {}
+            FileEvent::Fault(fault) => tracing::error!("{fault}"),
+            FileEvent::Back => tracing::info!("the database is in its place again"),
         }
     }
 }
 
 /// Log message after a check.
 #[derive(Debug)]
-enum Said {
+enum FileEvent {
     Nothing,
     Fault(FileFault),
     Back,
@@ -50,14 +50,14 @@ struct Guard {
 }
 
 impl Guard {
-    fn look(&mut self, seen: Result<(), FileFault>) -> Said {
+    fn look(&mut self, seen: Result<(), FileFault>) -> FileEvent {
         match seen {
-            Ok(()) if std::mem::take(&mut self.missed) > 0 => Said::Back,
-            Ok(()) => Said::Nothing,
+            Ok(()) if std::mem::take(&mut self.missed) > 0 => FileEvent::Back,
+            Ok(()) => FileEvent::Nothing,
             Err(fault) => {
                 let is_said = self.missed.is_multiple_of(SAID_AGAIN);
                 self.missed = self.missed.saturating_add(1);
-                if is_said { Said::Fault(fault) } else { Said::Nothing }
+                if is_said { FileEvent::Fault(fault) } else { FileEvent::Nothing }
             }
         }
     }
@@ -97,12 +97,12 @@ mod tests {
     fn a_database_that_is_gone_is_told_at_once_and_every_minute_and_that_it_is_back_once() {
         let mut guard = Guard::default();
         let gone = || Err(FileFault::Deleted("planscope.db".into()));
-        assert!(matches!(guard.look(Ok(())), Said::Nothing));
-        let told: Vec<bool> = (0..13).map(|_| matches!(guard.look(gone()), Said::Fault(_))).collect();
+        assert!(matches!(guard.look(Ok(())), FileEvent::Nothing));
+        let told: Vec<bool> = (0..13).map(|_| matches!(guard.look(gone()), FileEvent::Fault(_))).collect();
         let at: Vec<usize> = (0..13).filter(|look| told[*look]).collect();
         assert_eq!(at, [0, 6, 12]);
-        assert!(matches!(guard.look(Ok(())), Said::Back));
-        assert!(matches!(guard.look(Ok(())), Said::Nothing));
-        assert!(matches!(guard.look(gone()), Said::Fault(FileFault::Deleted(_))));
+        assert!(matches!(guard.look(Ok(())), FileEvent::Back));
+        assert!(matches!(guard.look(Ok(())), FileEvent::Nothing));
+        assert!(matches!(guard.look(gone()), FileEvent::Fault(FileFault::Deleted(_))));
     }
 }

@@ -13,7 +13,7 @@ use crate::changes::{COMMAND_LINE, Change};
 use crate::clock::{Clock, SystemClock};
 use crate::config::ImportArguments;
 use crate::remote::Remote;
-use crate::store::{Store, StoreError, Tenancy, TenancyError};
+use crate::store::{DatabaseLock, Store, StoreError, TenancyError};
 use crate::sweeps::gathering::{self, Lines};
 
 /// Exit code if points are still missing.
@@ -21,9 +21,9 @@ const MISSING: u8 = 3;
 /// Number of lines to store or send per batch.
 const BATCH: usize = 1_000;
 /// Maximum line length in bytes. A heading contains its scenario.
-const LONGEST_LINE: u64 = 16 << 20;
+const MAX_LINE: u64 = 16 << 20;
 /// Maximum request size in bytes.
-const LARGEST_REQUEST: usize = 8 << 20;
+const MAX_REQUEST: usize = 8 << 20;
 
 /// Merges files.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
@@ -84,7 +84,7 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
                     return Err(error).with_context(|| format!("{}: line {number}", path.display()));
                 }
             }
-            if line.is_none() || lines.len() >= BATCH || bytes > LARGEST_REQUEST {
+            if line.is_none() || lines.len() >= BATCH || bytes > MAX_REQUEST {
                 let gathered = target.store(&mut lines)?;
                 added += gathered.added;
                 last = Some(gathered);
@@ -103,7 +103,7 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
 /// Reads the next complete line. An incomplete line is skipped with a warning.
 fn next_line(reader: &mut impl BufRead, path: &Path, number: usize) -> anyhow::Result<Option<String>> {
     let mut line = Vec::new();
-    std::io::Read::take(&mut *reader, LONGEST_LINE).read_until(b'\n', &mut line)?;
+    std::io::Read::take(&mut *reader, MAX_LINE).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);
     }
@@ -123,7 +123,7 @@ enum Target {
 
 /// A database file without other writers.
 struct Database {
-    _tenancy: Tenancy,
+    _tenancy: DatabaseLock,
     runtime: tokio::runtime::Runtime,
     store: Store,
     clock: SystemClock,
@@ -132,8 +132,8 @@ struct Database {
 impl Database {
     fn open(path: &Path) -> anyhow::Result<Self> {
         // Lock the database before opening it, because opening migrates the tables.
-        let tenancy = Tenancy::take(path).map_err(|error| match error {
-            error @ TenancyError::Taken(_) => anyhow::Error::new(error)
+        let tenancy = DatabaseLock::take(path).map_err(|error| match error {
+            error @ TenancyError::OperatorTime(_) => anyhow::Error::new(error)
                 .context("nothing was gathered; give --server with the address of a server that has it"),
             error => error.into(),
         })?;

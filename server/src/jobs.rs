@@ -30,7 +30,7 @@ use planner::scenario::{FieldError, ValidScenario};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::store::{LeftJob, NewOutcome, Store, StoreError};
+use crate::store::{NewOutcome, Store, StoreError, UnfinishedJob};
 use crate::turns::{Claimant, Demand, Turn, Turns};
 use crate::workers::Threads;
 use progress::Progress;
@@ -95,7 +95,7 @@ impl fmt::Debug for Jobs {
 
 /// Number of attempts to plan a scenario. A job that is interrupted this often by the end of the
 /// server process fails permanently.
-const MOST_ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Reason why a job was rejected.
 #[derive(Debug, thiserror::Error)]
@@ -204,7 +204,7 @@ impl Jobs {
     }
 
     /// Continues a job from an earlier server under the same identifier.
-    pub fn take_up(&self, left: &LeftJob, scenario: ValidScenario) {
+    pub fn take_up(&self, left: &UnfinishedJob, scenario: ValidScenario) {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
         entry.note(true);
         tokio::spawn(self.clone().run(scenario, entry, Claimant::server()));
@@ -212,7 +212,7 @@ impl Jobs {
 
     /// Adds a job from an earlier server but does not run it. Users can cancel it; a later server
     /// will run it.
-    pub fn show(&self, left: &LeftJob) {
+    pub fn show(&self, left: &UnfinishedJob) {
         self.table().put(&left.id, &left.scenario, JobState::Queued).note(true);
     }
 
@@ -237,12 +237,12 @@ impl Jobs {
     }
 
     /// Finishes a job from an earlier server. The cause of a failure is stored in the database.
-    pub async fn give_up(&self, left: &LeftJob, state: JobState) -> Result<(), StoreError> {
+    pub async fn give_up(&self, left: &UnfinishedJob, state: JobState) -> Result<(), StoreError> {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
         self.table().finish(&entry, state.clone());
         match state {
             JobState::Failed { detail } => self.store.writer().fail_job(&left.id, &detail).await,
-            _ => self.store.writer().strike_job(&left.id).await,
+            _ => self.store.writer().delete_job(&left.id).await,
         }
     }
 
@@ -257,8 +257,8 @@ impl Jobs {
     }
 
     /// Returns true if the job has reached the maximum number of attempts.
-    pub fn is_hopeless(left: &LeftJob) -> bool {
-        left.attempts >= MOST_ATTEMPTS
+    pub fn is_hopeless(left: &UnfinishedJob) -> bool {
+        left.attempts >= MAX_ATTEMPTS
     }
 
     /// Returns the number of jobs by state, and the number of jobs that ended since the server
@@ -294,7 +294,7 @@ impl Jobs {
         let Some(entry) = self.table().get(id).cloned() else { return Ok(None) };
         if !entry.job().state.is_final() {
             // Must come first, so that a later server does not continue the job.
-            self.store.writer().strike_job(id).await?;
+            self.store.writer().delete_job(id).await?;
         }
         entry.cancel();
         Ok(Some(entry.job()))
@@ -394,7 +394,7 @@ impl Jobs {
         if state == JobState::Cancelled && self.stopping.load(Ordering::Relaxed) {
             return;
         }
-        if let Err(error) = self.store.writer().strike_job(&entry.id()).await {
+        if let Err(error) = self.store.writer().delete_job(&entry.id()).await {
             // If this fails, a later server finds the outcome or plans again.
             tracing::warn!(job = entry.id(), "the end of a job was not noted: {error}");
         }

@@ -7,22 +7,22 @@ use planner::scenario::FieldError;
 
 /// Maximum number of values in a document: twice the number required for a scenario with a list of
 /// 100,000 samples.
-pub(crate) const MOST_VALUES: usize = 200_000;
+pub(crate) const MAX_VALUES: usize = 200_000;
 
-/// Returns an error if the document has more than [`MOST_VALUES`] values. The syntax is checked by
+/// Returns an error if the document has more than [`MAX_VALUES`] values. The syntax is checked by
 /// the parser.
 pub(crate) fn check(document: &[u8]) -> Result<(), FieldError> {
     let values = count(document);
-    if values <= MOST_VALUES {
+    if values <= MAX_VALUES {
         return Ok(());
     }
     Err(FieldError::new(
         "",
-        format!("more than {MOST_VALUES} values; upload long lists of samples as a dataset, and name that"),
+        format!("more than {MAX_VALUES} values; upload long lists of samples as a dataset, and name that"),
     ))
 }
 
-/// Number of opening brackets and separators outside of strings, up to [`MOST_VALUES`] + 1. The
+/// Number of opening brackets and separators outside of strings, up to [`MAX_VALUES`] + 1. The
 /// result is between one and three times the number of values.
 fn count(document: &[u8]) -> usize {
     let (mut values, mut in_text, mut is_escaped) = (0, false, false);
@@ -37,7 +37,7 @@ fn count(document: &[u8]) -> usize {
             b',' | b'{' | b'[' | b':' => values += 1,
             _ => {}
         }
-        if values > MOST_VALUES {
+        if values > MAX_VALUES {
             break;
         }
     }
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn a_document_of_too_many_values_is_refused() {
         let list = |values: usize| format!("[{}1]", "1,".repeat(values - 1));
-        assert_eq!(check(list(MOST_VALUES).as_bytes()), Ok(()));
-        let refused = check(list(MOST_VALUES + 1).as_bytes()).unwrap_err();
+        assert_eq!(check(list(MAX_VALUES).as_bytes()), Ok(()));
+        let refused = check(list(MAX_VALUES + 1).as_bytes()).unwrap_err();
         assert!(refused.detail.starts_with("more than 200000 values"), "{refused}");
         // This document used 100 bytes of memory per input byte.
         assert!(check("{\"\":0},".repeat(70_000).as_bytes()).is_err());

@@ -3,12 +3,12 @@
 use planner::scenario::FieldError;
 
 /// Maximum label length in characters.
-const LONGEST: usize = 120;
+const MAX: usize = 120;
 /// Maximum note length in characters.
-const LONGEST_NOTE: usize = 4000;
+const MAX_NOTE: usize = 4000;
 /// Maximum number of tags per item, and maximum tag length in characters.
-const MOST_TAGS: usize = 32;
-const LONGEST_TAG: usize = 40;
+const MAX_TAGS: usize = 32;
+const MAX_TAG: usize = 40;
 
 /// Sanitizes a name. A name without printable characters is an error.
 pub(crate) fn named(raw: &str, errors: &mut Vec<FieldError>) -> Option<String> {
@@ -21,25 +21,25 @@ pub(crate) fn named(raw: &str, errors: &mut Vec<FieldError>) -> Option<String> {
 
 /// Truncates a note to the maximum length.
 pub(crate) fn note(raw: &str) -> String {
-    raw.trim().chars().take(LONGEST_NOTE).collect()
+    raw.trim().chars().take(MAX_NOTE).collect()
 }
 
 /// Sorts and deduplicates tags. Invalid tags are added to `errors`.
 pub(crate) fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     for (index, tag) in asked.iter().enumerate() {
-        match clean(tag).filter(|tag| tag.chars().count() <= LONGEST_TAG) {
+        match clean(tag).filter(|tag| tag.chars().count() <= MAX_TAG) {
             Some(tag) => tags.push(tag),
             None => errors.push(FieldError {
                 pointer: format!("/tags/{index}"),
-                detail: format!("a tag has 1 to {LONGEST_TAG} characters"),
+                detail: format!("a tag has 1 to {MAX_TAG} characters"),
             }),
         }
     }
     tags.sort();
     tags.dedup();
-    if tags.len() > MOST_TAGS {
-        errors.push(FieldError { pointer: "/tags".to_owned(), detail: format!("at most {MOST_TAGS} tags") });
+    if tags.len() > MAX_TAGS {
+        errors.push(FieldError { pointer: "/tags".to_owned(), detail: format!("at most {MAX_TAGS} tags") });
     }
     tags
 }
@@ -51,7 +51,7 @@ pub(crate) fn clean(raw: &str) -> Option<String> {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fffd}')
     };
-    let label: String = raw.chars().filter(|&c| !invisible(c)).take(LONGEST).collect();
+    let label: String = raw.chars().filter(|&c| !invisible(c)).take(MAX).collect();
     let label = label.trim();
     if label.is_empty() { None } else { Some(label.to_owned()) }
 }
@@ -78,6 +78,6 @@ mod tests {
         ] {
             assert_eq!(file(raw).as_deref(), shown, "{raw:?}");
         }
-        assert_eq!(clean(&"x".repeat(5000)).map(|label| label.len()), Some(LONGEST));
+        assert_eq!(clean(&"x".repeat(5000)).map(|label| label.len()), Some(MAX));
     }
 }

@@ -421,7 +421,7 @@ fn addition<'a>(
         open: news.open.as_ref(),
         stepped,
         reopened,
-        patience_ms: reading.patience_ms(),
+        stall_timeout_ms: reading.stall_timeout_ms(),
         last_step: news.last_step,
         total_steps: reading.total_steps(),
         median_step_s: news.median_step_s,

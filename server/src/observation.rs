@@ -15,8 +15,8 @@ use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Watch, Workers};
-use planner::run_comparison::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, Whose};
 use planner::outcome::{BatchSummary, Planned};
+use planner::run_comparison::{Agreement, JobCheck, JobComparison, JobQuantity, ReplanError, TimerRanks};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 
@@ -46,9 +46,9 @@ pub(crate) struct Held {
 
 impl Held {
     /// Returns which rank's timers the log prints.
-    pub(crate) fn whose(&self) -> Whose {
+    pub(crate) fn whose(&self) -> TimerRanks {
         let mut phases = self.points.iter().flat_map(|point| &point.phases);
-        if phases.all(|phase| phase.one_rank) { Whose::LastRank } else { Whose::Slowest }
+        if phases.all(|phase| phase.one_rank) { TimerRanks::LastRank } else { TimerRanks::Slowest }
     }
 
     /// Formats layout and schedule as a line.

@@ -11,7 +11,7 @@ use ureq::http::Response;
 const REQUEST: Duration = Duration::from_mins(1);
 /// Maximum response size in bytes. Execution plans with many microbatches have the largest
 /// responses.
-const LARGEST_ANSWER: u64 = 256 << 20;
+const MAX_ANSWER: u64 = 256 << 20;
 
 /// A server address and an optional token.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ pub(super) fn accepted(answer: &mut Response<ureq::Body>) -> anyhow::Result<Stri
         detail: String,
     }
     let status = answer.status();
-    let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string()?;
+    let text = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_string()?;
     if status.is_success() {
         return Ok(text);
     }

@@ -5,7 +5,7 @@ use api::job::JobState;
 use crate::app::App;
 use crate::endpoint::scenarios::validate;
 use crate::jobs::Jobs;
-use crate::store::{LeftJob, StoreError};
+use crate::store::{StoreError, UnfinishedJob};
 
 /// Exit code of a process killed by a signal.
 const LOST: i32 = 137;
@@ -75,7 +75,7 @@ enum Fate {
     Ends(JobState),
 }
 
-async fn fate(app: &App, job: &LeftJob) -> Result<Fate, StoreError> {
+async fn fate(app: &App, job: &UnfinishedJob) -> Result<Fate, StoreError> {
     // The outcome was stored, but the server ended before it updated the job state.
     if app.store.reader().is_answered(&job.scenario).await? {
         return Ok(Fate::Ends(JobState::Done));

@@ -21,10 +21,10 @@ use utoipa_axum::routes;
 use crate::access;
 use crate::app::App;
 use crate::arrival;
-use crate::endpoint::datasets::uploads::LARGEST_UPLOAD;
-use crate::endpoint::runs::files::LARGEST_LOG;
-use crate::endpoint::runs::log::LARGEST_END_KIB;
-use crate::endpoint::scenarios::{LARGEST_DOCUMENT, LARGEST_SCENARIO};
+use crate::endpoint::datasets::uploads::MAX_UPLOAD;
+use crate::endpoint::runs::files::MAX_LOG;
+use crate::endpoint::runs::log::MAX_END_KIB;
+use crate::endpoint::scenarios::{MAX_DOCUMENT, MAX_SCENARIO};
 use crate::endpoint::{
     accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs, metrics,
     observations, outcomes, pages, papers, presets, profiles, runs, scenarios, schedules, sessions, studies, sweeps,
@@ -43,18 +43,17 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(datasets::ranges::footer))
         .routes(routes!(datasets::tokenizers::hold))
         .routes(routes!(profiles::list, profiles::upload))
-        .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
+        .layer(DefaultBodyLimit::max(MAX_UPLOAD * MEBIBYTE));
     let questions = OpenApiRouter::new()
         .routes(routes!(scenarios::list, scenarios::store))
         .routes(routes!(scenarios::identity))
         .routes(routes!(what_if::what_if))
         .routes(routes!(sweeps::list, sweeps::store))
-        .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE));
+        .layer(DefaultBodyLimit::max(MAX_SCENARIO * MEBIBYTE));
     let logs =
-        OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
-    let ends = OpenApiRouter::new()
-        .routes(routes!(runs::log::finish))
-        .layer(DefaultBodyLimit::max(LARGEST_END_KIB * KIBIBYTE));
+        OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(MAX_LOG * MEBIBYTE));
+    let ends =
+        OpenApiRouter::new().routes(routes!(runs::log::finish)).layer(DefaultBodyLimit::max(MAX_END_KIB * KIBIBYTE));
     // Traces and datasets are limited while streaming. At most the maximum upload size of a dataset
     // is buffered.
     let streams = OpenApiRouter::new()
@@ -142,7 +141,7 @@ fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(traces::planned::actions))
         .routes(routes!(traces::planned::timeline))
         .routes(routes!(traces::planned::alignment))
-        .layer(DefaultBodyLimit::max(LARGEST_DOCUMENT * MEBIBYTE))
+        .layer(DefaultBodyLimit::max(MAX_DOCUMENT * MEBIBYTE))
         .merge(questions)
         .merge(uploads)
         .merge(logs)

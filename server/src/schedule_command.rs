@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::ensure;
 use planner::scenario::FieldError;
 use planner::schedule::ScheduleKind;
-use planner::schedule_comparison::{EntryOutcome, Limits, ScheduleAnswer, ScheduleReport, ValidQuestion, answer};
+use planner::schedule_comparison::{EntryOutcome, Limits, ScheduleReport, ScheduleResponse, ValidRequest, answer};
 
 use crate::config::{ScheduleArguments, ScheduleCommand};
 
@@ -25,7 +25,7 @@ pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     if let Some(ScheduleCommand::Check { tables }) = &arguments.other {
         return check::run(tables);
     }
-    let valid = match question(arguments)?.and_then(|question| ValidQuestion::new(question, Limits::COMMAND_LINE)) {
+    let valid = match question(arguments)?.and_then(|question| ValidRequest::new(question, Limits::COMMAND_LINE)) {
         Ok(valid) => valid,
         Err(errors) => return told(&errors, arguments),
     };
@@ -47,7 +47,7 @@ pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns names and reports of all generated schedules.
-fn made(answer: &ScheduleAnswer) -> impl Iterator<Item = (&str, &ScheduleReport)> {
+fn made(answer: &ScheduleResponse) -> impl Iterator<Item = (&str, &ScheduleReport)> {
     answer.entries.iter().filter_map(|entry| match &entry.outcome {
         EntryOutcome::Run(report) => Some((entry.name.as_str(), report.as_ref())),
         EntryOutcome::Refused(_) => None,
@@ -55,7 +55,7 @@ fn made(answer: &ScheduleAnswer) -> impl Iterator<Item = (&str, &ScheduleReport)
 }
 
 /// Prints the schedules that could not be generated and returns a failure code.
-fn refusals(answer: &ScheduleAnswer) -> anyhow::Result<ExitCode> {
+fn refusals(answer: &ScheduleResponse) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut out = std::io::stderr().lock();
     for entry in &answer.entries {

@@ -25,7 +25,7 @@ use crate::overviews::Overviews;
 use crate::replay::Replays;
 use crate::resumption;
 use crate::router::router;
-use crate::store::{self, Store, Tenancy};
+use crate::store::{self, DatabaseLock, Store};
 use crate::studies::{Studies, StudyLimits};
 use crate::sweeps::Sweeps;
 use crate::traces::Traces;
@@ -42,8 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     arguments.check()?;
-    let tenancy = Tenancy::take(&arguments.database)?;
-    for path in store::remove_left(tenancy.database()) {
+    let tenancy = DatabaseLock::take(&arguments.database)?;
+    for path in store::remove_leftovers(tenancy.database()) {
         tracing::info!(path = %path.display(), "a program that ended while it made a copy left this, which is removed");
     }
     if let Some(mode) = tenancy.open_to_others() {
@@ -111,7 +111,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             drop(stop);
         }
     };
-    tokio::spawn(forgetting::forget_deleted(Arc::clone(&app)));
+    tokio::spawn(forgetting::remove_expired(Arc::clone(&app)));
     if limits.takes_work {
         tokio::spawn(go_on_with_sweeps(Arc::clone(&app)));
     }

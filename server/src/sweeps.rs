@@ -33,7 +33,7 @@ use crate::clock::Clock;
 use crate::jobs::{Limits, TimeLimit, more_memory, outgrown, too_long};
 use crate::store::{Store, StoreError};
 use crate::turns::{Claimant, Demand, Turn, Turns};
-use claims::{Claim, Left, MOST_AT_ONCE};
+use claims::{Claim, MAX_AT_ONCE, PointQueue};
 
 /// Error message in a row if the planner panicked.
 pub(crate) const STOPPED: &str =
@@ -45,7 +45,7 @@ const TURN: Duration = Duration::from_millis(50);
 const USUAL_BYTES: u64 = 64 << 20;
 /// A sweep fails when the server process has exited repeatedly while planning this number of
 /// points.
-const MOST_GIVEN_UP: u32 = 3;
+const MAX_GIVEN_UP: u32 = 3;
 /// Interval between attempts to acquire a free turn.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -75,7 +75,7 @@ struct Task {
     sweep: Sweep,
     datasets: Box<dyn Datasets + Send + Sync>,
     /// Points not yet claimed.
-    left: Mutex<Left>,
+    left: Mutex<PointQueue>,
     /// Time limit per point.
     plan_time: Duration,
     /// Memory limit for planning in bytes, and the present memory per turn.
@@ -113,12 +113,12 @@ impl Sweeps {
         let present = self.store.reader().sweep_present(&id, ENGINE).await?;
         let points = sweep.points();
         let attempts = self.store.reader().sweep_attempts(&id, ENGINE).await?;
-        let left = Left::new((0..points).filter(|point| !present.contains(point)), &attempts);
+        let left = PointQueue::new((0..points).filter(|point| !present.contains(point)), &attempts);
         if left.is_empty() {
-            self.store.writer().want_sweep(&id, None).await?;
+            self.store.writer().mark_for_planning(&id, None).await?;
             return Ok(SweepProgress { state: SweepState::Done, points, done, without_plan, points_per_s: None });
         }
-        self.store.writer().want_sweep(&id, Some(self.clock.now())).await?;
+        self.store.writer().mark_for_planning(&id, Some(self.clock.now())).await?;
         let progress = SweepProgress { state: SweepState::Running, points, done, without_plan, points_per_s: None };
         let task = {
             let mut table = self.table();
@@ -151,7 +151,7 @@ impl Sweeps {
 
     /// Stops planning a sweep. Stored rows remain.
     pub async fn cancel(&self, id: &str) -> Result<(), StoreError> {
-        self.store.writer().want_sweep(id, None).await?;
+        self.store.writer().mark_for_planning(id, None).await?;
         self.stop(id);
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Sweeps {
             None if task.ended.load(Ordering::Relaxed) => SweepState::Idle,
             None => SweepState::Done,
         };
-        if state == SweepState::Done && self.store.writer().want_sweep(&task.id, None).await.is_err() {
+        if state == SweepState::Done && self.store.writer().mark_for_planning(&task.id, None).await.is_err() {
             tracing::warn!(
                 sweep = task.id,
                 "that a sweep is done could not be written; it is looked at again at the next start"
@@ -229,7 +229,7 @@ impl Sweeps {
         );
         self.store(task, &rows).await?;
         let points = self.store.writer().count_given_up(&task.id, whole(rows.len())).await?;
-        if points < MOST_GIVEN_UP || task.left().is_empty() {
+        if points < MAX_GIVEN_UP || task.left().is_empty() {
             return Ok(None);
         }
         let detail = format!(
@@ -265,7 +265,7 @@ impl Sweeps {
             })
             .await
             .unwrap_or_default();
-            most = if rows.len() == claim.points.len() { (2 * most).min(MOST_AT_ONCE) } else { rows.len().max(1) };
+            most = if rows.len() == claim.points.len() { (2 * most).min(MAX_AT_ONCE) } else { rows.len().max(1) };
             let stored = self.end_batch(&task, claim, &rows).await;
             if stored.is_err() {
                 // The other lanes stop too.
@@ -349,7 +349,7 @@ impl Task {
         self.ended.load(Ordering::Relaxed) || self.left().is_empty()
     }
 
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, PointQueue> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicUsize;
 
-use planner::host::{Workers, take_turns};
+use planner::host::{Workers, run_worker};
 
 /// Thread count, including the calling thread. Threads are started per search round and run for
 /// several milliseconds.
@@ -30,7 +30,7 @@ impl Threads {
 impl Workers for Threads {
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
-        let work = || take_turns(&next, jobs, job);
+        let work = || run_worker(&next, jobs, job);
         std::thread::scope(|scope| {
             for _ in 1..self.count().min(jobs) {
                 // If the system cannot create more threads, the existing threads do the work.

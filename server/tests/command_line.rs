@@ -146,7 +146,7 @@ fn a_schedule_is_printed_checked_and_run_again_beside_others() {
     assert!(compared.status.success() && lines[0].starts_with("schedule "), "{told}");
     assert!(lines[4].starts_with("sound.csv ") && told.contains("\nDualPipe\n0 FF"), "{told}");
     let json = planscope(&[&arguments[..], &files, &["--json"]].concat(), "").stdout;
-    let answer: planner::schedule_comparison::ScheduleAnswer = serde_json::from_slice(&json).unwrap();
+    let answer: planner::schedule_comparison::ScheduleResponse = serde_json::from_slice(&json).unwrap();
     assert_eq!(answer.entries.len(), 4);
     let alone = planscope(&["schedule", "--import", sound.to_str().unwrap(), "--forward", "1", "--backward", "2"], "");
     assert!(alone.status.success() && alone.stderr.is_empty(), "{}", String::from_utf8_lossy(&alone.stderr));

@@ -5,7 +5,7 @@ use std::time::Instant;
 use api::papers::{PaperChart, PaperCurve};
 use planner::analysis::search_progress::ExploredBy;
 use planner::analysis::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
-use planner::host::{Alone, Watch};
+use planner::host::{SequentialWorkers, Watch};
 use planner::outcome::Outcome;
 use planner::scenario::ValidScenario;
 use serde::Deserialize;
@@ -99,7 +99,7 @@ fn search_chart(study: &SearchProgress) -> PaperChart {
 /// The searches of the ranking of the first batch, on one thread.
 pub(super) fn search(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SearchProgress, String> {
     let clock = Clock(Instant::now());
-    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &clock };
+    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &clock };
     let subject = Subject::of(outcome, 0).map_err(|none| none.to_string())?;
     search_progress(valid, subject, &effort).map_err(|none| none.to_string())
 }
@@ -107,7 +107,7 @@ pub(super) fn search(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) ->
 /// The sizes of the sub-microbatches of the first batch, on one thread.
 pub(super) fn sizes(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SubMicrobatches, String> {
     let clock = Clock(Instant::now());
-    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &clock };
+    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &clock };
     let subject = Subject::of(outcome, 0).map_err(|none| none.to_string())?;
     sub_microbatches(valid, subject, &effort).map_err(|none| none.to_string())
 }

@@ -10,7 +10,7 @@ use plotly::{Plot, Scatter};
 
 use super::bins::decades;
 use super::figure::Figure;
-use super::{Colours, MOST_POINTS, colour, configuration};
+use super::{Colours, MAX_POINTS, colour, configuration};
 use crate::format;
 use crate::gantt::watch::theme_version;
 
@@ -113,7 +113,7 @@ fn plot(set: &AccuracySet, width_px: f64, colours: &Colours) -> String {
             .line(Line::new().width(1.0).color(colour(&colours.ink)).dash(DashType::Solid))
             .hover_info(HoverInfo::Skip),
     );
-    let step = set.points.len().div_ceil(MOST_POINTS).max(1);
+    let step = set.points.len().div_ceil(MAX_POINTS).max(1);
     let shown = || set.points.iter().step_by(step).filter(|point| point.measured > 0.0 && point.predicted > 0.0);
     let many = set.points.len() > 200;
     plot.add_trace(

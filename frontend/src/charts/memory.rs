@@ -11,7 +11,7 @@ use plotly::{Plot, Scatter};
 
 use super::figure::Figure;
 use super::stroke::Stroke;
-use super::{Colours, MOST_POINTS, colour, configuration, staircase};
+use super::{Colours, MAX_POINTS, colour, configuration, staircase};
 use crate::gantt::time_text::{Measure, measure};
 use crate::gantt::watch::theme_version;
 use crate::gantt::{RIGHT_MARGIN_PX, TimeWindow, axis, cursor_ns, rows, time_text};
@@ -182,7 +182,7 @@ fn plot(lines: &[MemoryLine], view: View, colours: &Colours) -> String {
     for MemoryLine { title, stroke, timeline } in lines {
         let Some(curve) = timeline.memory.get(rank) else { continue };
         peak = peak.max(curve.peak_bytes as f64 / size);
-        let points = staircase::visible(&curve.time_ns, &curve.bytes, timeline.makespan_ns, window, MOST_POINTS);
+        let points = staircase::visible(&curve.time_ns, &curve.bytes, timeline.makespan_ns, window, MAX_POINTS);
         let (x, y): (Vec<f64>, Vec<f64>) =
             points.into_iter().map(|(ns, bytes)| (ns / unit_ns, bytes as f64 / size)).unzip();
         let line = Line::new().shape(LineShape::Hv).width(1.6).color(stroke.colour()).dash(stroke.dash.clone());

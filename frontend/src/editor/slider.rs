@@ -3,7 +3,7 @@
 /// Positions from one power of two to the next.
 const PER_OCTAVE: f64 = 16.0;
 /// Steps that a slider has room for.
-const MOST_STEPS: f64 = 256.0;
+const MAX_STEPS: f64 = 256.0;
 /// A slider over a wide range spans this many powers of two each way.
 const OCTAVES: f64 = 3.0;
 
@@ -24,7 +24,7 @@ impl Slider {
     /// For a field that has none: over all of a short range, else from an eighth of its value to eight times as much.
     pub(crate) fn around(value: Option<f64>, min: f64, max: f64, step: f64) -> Self {
         let count = ((max - min) / step).floor();
-        if count <= MOST_STEPS {
+        if count <= MAX_STEPS {
             return Self::Steps { low: min, step, count };
         }
         let value = value.unwrap_or(min).max(step).clamp(min, max);

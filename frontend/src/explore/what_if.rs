@@ -21,7 +21,7 @@ use crate::field_errors::FieldErrors;
 /// moving with the slider. Where answers take longer, so does the patience: charts that follow late are better than none.
 pub(super) const PATIENCE_MS: f64 = 250.0;
 /// The patience with planners that take longest; beyond it the charts wait until the hand rests.
-const MOST_PATIENCE_MS: f64 = 4_000.0;
+const MAX_PATIENCE_MS: f64 = 4_000.0;
 
 /// Where answers come faster than words and figures follow them, these are shown with the charts after so long.
 const AHEAD_MS: f64 = 120.0;
@@ -36,7 +36,7 @@ pub(super) struct Asking {
 
 /// The patience after a question that took so long, or was given up after so long.
 fn patience_after(took_ms: f64) -> f64 {
-    (2.0 * took_ms).clamp(PATIENCE_MS, MOST_PATIENCE_MS)
+    (2.0 * took_ms).clamp(PATIENCE_MS, MAX_PATIENCE_MS)
 }
 
 /// Whether a scenario is answered with a sketch while it is edited. One that only the server can read, with presets, is not edited.
@@ -50,7 +50,7 @@ impl Explore {
         let waits = self.asking.try_update_value(|asking| match asking {
             Some(asking) => {
                 asking.stale = true;
-                if js_sys::Date::now() - asking.since > self.patience_ms.get_value() {
+                if js_sys::Date::now() - asking.since > self.stall_timeout_ms.get_value() {
                     asking.abort.abort();
                 }
                 true
@@ -88,7 +88,7 @@ impl Explore {
         spawn_local(async move {
             let answer = client::ask_bytes(&path::sketch(iteration), body, path::WHAT_IF_MEDIA_TYPE, &signal).await;
             let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
-            self.patience_ms.set_value(patience_after(js_sys::Date::now() - asking.since));
+            self.stall_timeout_ms.set_value(patience_after(js_sys::Date::now() - asking.since));
             // Where another scenario was opened, or this one is being planned, nobody waits for the answer any more.
             let wanted = self.is_tried(generation);
             // The next question is on its way while the page takes this answer up.
@@ -203,6 +203,6 @@ mod tests {
         assert!((patience_after(700.0) - 1_400.0).abs() < f64::EPSILON);
         // Given up after the patience, the next question has twice as long.
         assert!((patience_after(patience_after(0.0)) - 2.0 * PATIENCE_MS).abs() < f64::EPSILON);
-        assert!((patience_after(60_000.0) - MOST_PATIENCE_MS).abs() < f64::EPSILON);
+        assert!((patience_after(60_000.0) - MAX_PATIENCE_MS).abs() < f64::EPSILON);
     }
 }

@@ -32,12 +32,13 @@ pub(crate) enum Tone {
     /// By more than ten percent more.
     MuchMore,
     /// It has no counterpart.
-    Alone,
+    SequentialWorkers,
 }
 
 impl Tone {
     /// All of them, in order.
-    pub(crate) const ALL: [Self; 6] = [Self::MuchLess, Self::Less, Self::Same, Self::More, Self::MuchMore, Self::Alone];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::MuchLess, Self::Less, Self::Same, Self::More, Self::MuchMore, Self::SequentialWorkers];
 
     /// The tone of a difference, as a share.
     pub(crate) fn of(share: f64) -> Self {
@@ -58,7 +59,7 @@ impl Tone {
             Self::Same => "same",
             Self::More => "slower or later",
             Self::MuchMore => "slower or later by 10 % or more",
-            Self::Alone => "not in the baseline",
+            Self::SequentialWorkers => "not in the baseline",
         }
     }
 
@@ -74,8 +75,8 @@ impl Tone {
             (Self::More, Theme::Dark) => "#b9793f",
             (Self::MuchMore, Theme::Light) => "#d55e00",
             (Self::MuchMore, Theme::Dark) => "#e8782a",
-            (Self::Alone, Theme::Light) => "#e6e8ec",
-            (Self::Alone, Theme::Dark) => "#363c46",
+            (Self::SequentialWorkers, Theme::Light) => "#e6e8ec",
+            (Self::SequentialWorkers, Theme::Dark) => "#363c46",
         }
     }
 
@@ -135,7 +136,7 @@ impl Inks {
             Colouring::Differences { against, pairs, aspect } => {
                 let ink = |span: usize| {
                     let share = pairs.at(timeline, against, span, *aspect).map(|(_, share)| share);
-                    share.map_or(Tone::Alone, Tone::of).ink()
+                    share.map_or(Tone::SequentialWorkers, Tone::of).ink()
                 };
                 Some((0..timeline.len()).map(ink).collect())
             }
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn every_ink_fits_into_the_levels_and_has_a_paint_of_its_own() {
-        assert!(usize::from(Tone::Alone.ink()) < INKS);
+        assert!(usize::from(Tone::SequentialWorkers.ink()) < INKS);
         for theme in [Theme::Light, Theme::Dark] {
             let paints = paints(theme, Rgb(255, 255, 255));
             let tones: Vec<Rgb> = Tone::ALL.iter().map(|tone| paints[usize::from(tone.ink())].fill).collect();

@@ -14,7 +14,7 @@ use super::scene::Scene;
 use super::time_text;
 
 /// Arrows to spans that waited for the selection: more of them would hide the chart.
-const MOST_ARROWS: usize = 16;
+const MAX_ARROWS: usize = 16;
 
 /// What follows the pointer.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -71,7 +71,7 @@ pub(crate) fn paint(canvas: &HtmlCanvasElement, scene: Scene<'_>, marks: Marks, 
 fn waiting_for(timeline: &Timeline, span: usize) -> Vec<usize> {
     let bound = timeline.bound_by.iter().enumerate();
     let waiting = bound.filter(|&(later, &bound)| bound as usize == span && later != span + 1);
-    waiting.map(|(later, _)| later).take(MOST_ARROWS).collect()
+    waiting.map(|(later, _)| later).take(MAX_ARROWS).collect()
 }
 
 /// Left, top, width and height of a span on the canvas; at least 3 px wide, so that it can be found.

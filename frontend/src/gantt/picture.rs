@@ -20,7 +20,7 @@ const RIGHT: f64 = 12.0;
 const TITLE: f64 = 28.0;
 const LEGEND_HEIGHT: f64 = 24.0;
 /// More ranks than this are not drawn; a note says how many there are.
-const MOST_RANKS: usize = 256;
+const MAX_RANKS: usize = 256;
 /// Characters are about so wide, in px.
 const LETTER: f64 = 7.0;
 const DIGIT: f64 = 6.5;
@@ -37,7 +37,7 @@ struct Bar {
 
 /// The picture of a stretch of time. The title is shown as text, whatever it holds.
 pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: Theme) -> String {
-    let ranks = (timeline.ranks as usize).min(MOST_RANKS);
+    let ranks = (timeline.ranks as usize).min(MAX_RANKS);
     let plot = WIDTH - HEADER - RIGHT;
     let (paper, pen, line) = match theme {
         Theme::Light => ("#ffffff", "#1a2028", "#c6ccd3"),

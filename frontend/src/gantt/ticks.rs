@@ -28,7 +28,7 @@ const GAP_PX: f64 = 14.0;
 /// Least distance of two marks, in px; more of them would be louder than the bars.
 const NEAREST_PX: f64 = 70.0;
 /// Labels with more decimals than this are given since an origin.
-const MOST_DECIMALS: usize = 3;
+const MAX_DECIMALS: usize = 3;
 
 /// The marks of a window in a plot of this width.
 pub(crate) fn axis(window: TimeWindow, width_px: f64) -> Axis {
@@ -65,7 +65,7 @@ fn with_step(window: TimeWindow, width_px: f64, step_ns: f64) -> Axis {
     let first = (window.start_ns / step_ns - 1e-9).ceil() as u64;
     let times = (first..).map(|number| number as f64 * step_ns).take_while(|&ns| ns <= window.end_ns * (1.0 + 1e-12));
     let x_of = |ns: f64| window.x_of(ns, width_px);
-    if decimals <= MOST_DECIMALS {
+    if decimals <= MAX_DECIMALS {
         let ticks = times.map(|ns| Tick { x: x_of(ns), label: format!("{:.decimals$} {symbol}", ns / size) }).collect();
         return Axis { ticks, origin: None };
     }

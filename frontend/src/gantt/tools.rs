@@ -146,7 +146,7 @@ fn counted((timeline, against): (&Timeline, &Timeline), pairs: &Differences, asp
         match Tone::of(share) {
             Tone::MuchLess | Tone::Less => less += 1,
             Tone::MuchMore | Tone::More => more += 1,
-            Tone::Same | Tone::Alone => {}
+            Tone::Same | Tone::SequentialWorkers => {}
         }
     }
     let (faster, slower) = match aspect {

@@ -26,7 +26,7 @@ use map::{HeatMap, Pick};
 use table::PointTable;
 
 /// Reasons that are listed below lines; the table has all.
-const MOST_REASONS: usize = 8;
+const MAX_REASONS: usize = 8;
 
 /// The page of one sweep.
 #[component]
@@ -294,8 +294,8 @@ fn Lines(picture: Picture, sweep: RwSignal<StoredSweep>) -> impl IntoView {
     let Some(axis) = axis else { return ().into_any() };
     let lines = curves(&picture, &axis);
     let all = reasons(&picture, &axis);
-    let more = all.len().saturating_sub(MOST_REASONS);
-    let listed = all.into_iter().take(MOST_REASONS).map(|line| view! { <li>{line}</li> }).collect_view();
+    let more = all.len().saturating_sub(MAX_REASONS);
+    let listed = all.into_iter().take(MAX_REASONS).map(|line| view! { <li>{line}</li> }).collect_view();
     let more = (more > 0).then(|| view! { <li>{format!("and {more} more in the table below")}</li> });
     let label = format!("{} over {}, a line per planner", picture.title, axis.title);
     if lines.is_empty() {

@@ -9,7 +9,7 @@ use crate::explore::use_explore;
 use crate::format;
 
 /// Copies that are drawn one by one; more are one bar.
-const MOST_COPIES: u32 = 64;
+const MAX_COPIES: u32 = 64;
 
 /// Degrees as people write them; those of one are left out.
 fn degrees(of: &PlacedModules) -> String {
@@ -114,7 +114,7 @@ fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> 
     let shared = if of.colocated { ", shared with other modules" } else { "" };
     let label = format!("{names}: {words}, devices {} to {last}{shared}", of.first_device);
     let share = |count: u32| 100.0 * f64::from(count) / f64::from(devices.max(1));
-    let copies = if of.data <= MOST_COPIES { of.data.max(1) } else { 1 };
+    let copies = if of.data <= MAX_COPIES { of.data.max(1) } else { 1 };
     let width = share(of.devices) / f64::from(copies);
     let from = share(of.first_device);
     let bar = |copy: u32| {

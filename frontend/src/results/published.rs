@@ -9,7 +9,7 @@ use crate::explore::use_explore;
 use crate::published::FigureTable;
 
 /// Tables with more values than this are folded at first.
-const MOST_OPEN: usize = 12;
+const MAX_OPEN: usize = 12;
 
 /// Published figures beside ours; nothing where the scenario is no set-up of a paper.
 #[component]
@@ -48,7 +48,7 @@ fn Cited(cited: CitedSet) -> impl IntoView {
     let href = format!("{}#{paper}-{}", api::path::paper_page(&paper), set.id);
     let label = format!("{title}, {}: published values and ours", set.place);
     let synthetic = set.is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
-    let open = set.figures.len() <= MOST_OPEN;
+    let open = set.figures.len() <= MAX_OPEN;
     view! {
         <details class="advanced" open=open>
             <summary>{format!("{title}, {}: {}", set.place, set.title)}" "{synthetic}</summary>

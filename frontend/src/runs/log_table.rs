@@ -6,7 +6,7 @@ use leptos::task::spawn_local;
 use wasm_bindgen_futures::JsFuture;
 
 /// Largest table, in bytes: it travels in an address with a log.
-const MOST_BYTES: f64 = 20_000.0;
+const MAX_BYTES: f64 = 20_000.0;
 
 /// A table of patterns: the name of its file, and its text.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) fn LogTableField(table: RwSignal<Option<LogTableFile>>, test_id: &'st
         let file = input.get_untracked().and_then(|input| input.files()).and_then(|files| files.get(0));
         let Some(file) = file else { return };
         let name = file.name();
-        if file.size() > MOST_BYTES {
+        if file.size() > MAX_BYTES {
             table.set(None);
             problem.set(Some(format!("{name} has {:.0} kB. A table has at most 20 kB.", file.size() / 1e3)));
             return;

@@ -9,7 +9,7 @@ use crate::format;
 /// Characters of a whole identifier.
 const IDENTIFIER: usize = 52;
 /// Shortest prefix that names a scenario.
-const SHORTEST_PREFIX: usize = 10;
+const MIN_PREFIX: usize = 10;
 /// Entries of the gallery that are listed without a search.
 const FEW: usize = 8;
 /// Entries of the gallery that are listed for a search.
@@ -40,7 +40,7 @@ pub(super) fn pasted_link(text: &str) -> Option<PastedLink> {
     let candidate = named.unwrap_or(text);
     let end = candidate.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(candidate.len());
     let id = candidate[..end].to_ascii_lowercase();
-    let shortest = if named.is_some() { SHORTEST_PREFIX } else { IDENTIFIER };
+    let shortest = if named.is_some() { MIN_PREFIX } else { IDENTIFIER };
     let is_identifier =
         (shortest..=IDENTIFIER).contains(&id.len()) && id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
     is_identifier.then_some(PastedLink::Stored(id))

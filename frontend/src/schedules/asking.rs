@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::path;
-use api::planner::schedule_comparison::ScheduleAnswer;
+use api::planner::schedule_comparison::ScheduleResponse;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsValue;
@@ -71,14 +71,14 @@ impl Schedules {
         let signal = controller.signal();
         self.abort.set_value(Some(controller));
         spawn_local(async move {
-            let answer = client::ask::<ScheduleAnswer>(path::SCHEDULES, json.to_string(), &signal).await;
+            let answer = client::ask::<ScheduleResponse>(path::SCHEDULES, json.to_string(), &signal).await;
             if self.generation.get_value() == generation {
                 self.show(answer);
             }
         });
     }
 
-    fn show(self, answer: Result<ScheduleAnswer, Failure>) {
+    fn show(self, answer: Result<ScheduleResponse, Failure>) {
         match answer {
             Ok(answer) => {
                 self.errors.set(FieldErrors::default());

@@ -284,16 +284,16 @@ pub(crate) fn units(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::schedule_comparison::{Limits, ScheduleAnswer, ValidQuestion, answer};
+    use api::planner::schedule_comparison::{Limits, ScheduleResponse, ValidRequest, answer};
 
     use super::super::question;
     use super::*;
 
-    fn asked(change: impl FnOnce(&mut serde_json::Value)) -> ScheduleAnswer {
+    fn asked(change: impl FnOnce(&mut serde_json::Value)) -> ScheduleResponse {
         let mut json = question::first();
         change(&mut json);
         let question = serde_json::from_value(json).expect("a question");
-        answer(&ValidQuestion::new(question, Limits::SERVED).expect("a valid question"))
+        answer(&ValidRequest::new(question, Limits::SERVED).expect("a valid question"))
     }
 
     fn cell(rows: &[Row], key: &str, column: Column) -> Cell {

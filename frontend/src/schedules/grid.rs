@@ -20,7 +20,7 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// Earlier.
-    Left,
+    PointQueue,
     /// Later.
     Right,
     /// The rank before.
@@ -33,7 +33,7 @@ impl Direction {
     /// The direction of an arrow key.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         match key {
-            "ArrowLeft" => Some(Self::Left),
+            "ArrowLeft" => Some(Self::PointQueue),
             "ArrowRight" => Some(Self::Right),
             "ArrowUp" => Some(Self::Up),
             "ArrowDown" => Some(Self::Down),
@@ -76,7 +76,7 @@ impl Grid {
         let Place { row, column } = place;
         let (last_row, last_column) = (self.rows.len().saturating_sub(1), self.columns().saturating_sub(1));
         match direction {
-            Direction::Left => Place { row, column: column.saturating_sub(1) },
+            Direction::PointQueue => Place { row, column: column.saturating_sub(1) },
             Direction::Right => Place { row, column: (column + 1).min(last_column) },
             Direction::Up => Place { row: row.saturating_sub(1), column },
             Direction::Down => Place { row: (row + 1).min(last_row), column },
@@ -163,10 +163,10 @@ mod tests {
         let grid = Grid::parse(TEXT);
         let moved = |at, direction| grid.moved(at, direction).map(|(grid, to)| (grid.write(), to));
         assert_eq!(moved(place(0, 0), Direction::Right), Some((",0F0,0B0\n1F0,1B0\n".to_owned(), place(0, 1))));
-        assert_eq!(moved(place(1, 1), Direction::Left), Some(("0F0,,0B0\n1B0,1F0\n".to_owned(), place(1, 0))));
+        assert_eq!(moved(place(1, 1), Direction::PointQueue), Some(("0F0,,0B0\n1B0,1F0\n".to_owned(), place(1, 0))));
         assert_eq!(moved(place(0, 2), Direction::Right), Some(("0F0,,,0B0\n1F0,1B0\n".to_owned(), place(0, 3))));
         assert_eq!(moved(place(0, 2), Direction::Down), Some(("0F0\n1F0,1B0,0B0\n".to_owned(), place(1, 2))));
-        assert_eq!(moved(place(0, 0), Direction::Left), None, "the edge");
+        assert_eq!(moved(place(0, 0), Direction::PointQueue), None, "the edge");
         assert_eq!(moved(place(0, 0), Direction::Up), None);
         assert_eq!(moved(place(1, 2), Direction::Right), None, "nothing to move");
     }

@@ -11,7 +11,7 @@ use super::deadlock::place_of;
 use super::grid::{Direction, Grid, Place, action_of};
 
 /// Cells that a browser shows without getting slow.
-const MOST_CELLS: usize = 4_000;
+const MAX_CELLS: usize = 4_000;
 
 /// What is wrong with a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +171,7 @@ pub(super) fn GridView(
 
 /// Columns of the grid: one more than there are, as far as a browser stays quick.
 fn shown_columns(grid: &Grid) -> usize {
-    (grid.columns() + 1).min(MOST_CELLS / grid.rows.len().max(1)).max(1)
+    (grid.columns() + 1).min(MAX_CELLS / grid.rows.len().max(1)).max(1)
 }
 
 /// As spreadsheets name it.

@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::{Schedules, grid, use_schedules};
 
 /// The server reads no larger table.
-const LARGEST: f64 = 16.0 * 1024.0 * 1024.0;
+const MAX: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// A place to drop tables on.
 #[component]
@@ -54,7 +54,7 @@ pub(super) fn OpenTable() -> impl IntoView {
 fn open_files(schedules: &Schedules, files: &web_sys::FileList) {
     for file in (0..files.length()).filter_map(|index| files.get(index)) {
         let name = file.name();
-        if file.size() > LARGEST {
+        if file.size() > MAX {
             schedules.unopened.set(Some(format!("{name} is larger than 16 MiB.")));
             continue;
         }

@@ -12,7 +12,7 @@ use super::values::{self, Spread, joined};
 use crate::{fragment, pointer};
 
 /// Longest fragment that browsers, chats and proxies hand on unharmed.
-const LONGEST: usize = 8_192;
+const MAX: usize = 8_192;
 
 /// What is looked at.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -107,7 +107,7 @@ pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
         // Idle lines count: they keep the addresses of the others.
         let rows: Vec<String> = csv.lines().map(encode).collect();
         let pair = format!("table={}:{}", encode(&name), rows.join("/"));
-        if length + pair.len() < LONGEST {
+        if length + pair.len() < MAX {
             length += pair.len() + 1;
             pairs.push(pair);
         } else {
@@ -230,7 +230,7 @@ mod tests {
         question::add_table(&mut question, "long", "0F0,".repeat(5_000));
         question::add_table(&mut question, "short", "0F0,0B0".to_owned());
         let (text, left_out) = write(&question, &View::default());
-        assert!(text.len() <= LONGEST);
+        assert!(text.len() <= MAX);
         assert_eq!((left_out, question::tables(&parse(&text).0).len()), (1, 1));
     }
 }

@@ -139,13 +139,13 @@ fn free_name(tables: &[(String, String)], wanted: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::schedule_comparison::ScheduleQuestion;
+    use api::planner::schedule_comparison::ScheduleRequest;
 
     use super::*;
 
     #[test]
     fn the_first_question_is_one() {
-        let question: ScheduleQuestion = serde_json::from_value(first()).expect("a question");
+        let question: ScheduleRequest = serde_json::from_value(first()).expect("a question");
         assert_eq!((question.ranks, question.microbatches, question.kinds.len()), (4, 8, 4));
         assert_eq!(kinds(&first()), FIRST_KINDS);
     }

@@ -82,7 +82,7 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                 placeholder=T::SEARCHED
                 aria-label=format!("Search {}", T::NOUN.1)
                 data-testid=format!("{}-search", T::KIND)
-                maxlength=api::shelf::LONGEST_SEARCH.to_string()
+                maxlength=api::shelf::MAX_SEARCH.to_string()
                 prop:value=move || typed.get()
                 on:input=type_in
             />

@@ -62,7 +62,7 @@ impl Question {
     pub(crate) fn query(&self, choice: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let query = ListQuery {
-            q: given(&self.q).map(|q| q.chars().take(api::shelf::LONGEST_SEARCH).collect()),
+            q: given(&self.q).map(|q| q.chars().take(api::shelf::MAX_SEARCH).collect()),
             search: None,
             tag: given(&self.tag),
             sort: given(&self.sort),

@@ -15,7 +15,7 @@ use crate::explore::use_explore;
 use crate::notice::FailureNotice;
 
 /// Reasons that are listed: the chart shows where points are missing.
-const MOST_REASONS: usize = 4;
+const MAX_REASONS: usize = 4;
 
 /// What is drawn of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,8 +194,8 @@ fn Shown(studied: Studied) -> impl IntoView {
     let missing = move || {
         studied.drawn.with(|drawn| {
             let all = drawn.as_ref().map(|drawn| reasons(&drawn.time, &drawn.axis)).unwrap_or_default();
-            let more = all.len().saturating_sub(MOST_REASONS);
-            let lines = all.into_iter().take(MOST_REASONS).map(|line| view! { <li>{line}</li> }).collect_view();
+            let more = all.len().saturating_sub(MAX_REASONS);
+            let lines = all.into_iter().take(MAX_REASONS).map(|line| view! { <li>{line}</li> }).collect_view();
             let more = (more > 0).then(|| view! { <li>{format!("and {more} more on the page of the sweep")}</li> });
             view! { <ul class="reasons">{lines}{more}</ul> }
         })

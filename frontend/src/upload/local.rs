@@ -11,7 +11,7 @@ use crate::client::Failure;
 /// Parquet files up to this size are sent as they are, in bytes.
 const SMALL_PARQUET: f64 = (8 << 20) as f64;
 /// Longest footer of a Parquet file that is sent, in bytes.
-const LONGEST_FOOTER: u32 = 63 << 20;
+const MAX_FOOTER: u32 = 63 << 20;
 /// Files of more bytes are read as they come; a wrong column would be found only at the end.
 pub(super) const LARGE: f64 = (64 << 20) as f64;
 /// Bytes from the beginning of a large file by which its columns are recognised.
@@ -33,7 +33,7 @@ pub(super) async fn footer(file: &File) -> Result<Option<Footer>, Failure> {
     }
     let end = bytes(&slice(file, size - 8.0, size)?).await?;
     let length = end.first_chunk().copied().map_or(0, u32::from_le_bytes);
-    if length > LONGEST_FOOTER {
+    if length > MAX_FOOTER {
         let detail =
             format!("the footer of this Parquet file has {length} bytes: the file is damaged, or has too many columns");
         return Err(Failure::Unreadable(detail));

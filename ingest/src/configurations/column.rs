@@ -38,7 +38,7 @@ impl std::fmt::Display for Holds {
 }
 
 /// Most devices of a cluster: 4,096 nodes of 256, as in scenarios.
-const MOST_DEVICES: u32 = 4096 * 256;
+const MAX_DEVICES: u32 = 4096 * 256;
 
 const fn whole(name: &'static str, least: u32, most: u32, default: &'static str) -> Column {
     Column { name, holds: Holds::Whole(least, most), default }
@@ -57,7 +57,7 @@ const fn name(name: &'static str, what: &'static str, default: &'static str) -> 
 }
 
 pub(super) const GPU: Column = name("gpu", "a cluster preset, or a usual name such as H100-SXM", "a100-80gb");
-pub(super) const N_GPUS: Column = whole("n_gpus", 1, MOST_DEVICES, "tp x pp x cp x dp");
+pub(super) const N_GPUS: Column = whole("n_gpus", 1, MAX_DEVICES, "tp x pp x cp x dp");
 pub(super) const GPUS_PER_NODE: Column = whole("gpus_per_node", 1, 256, "as the preset, 8; n_gpus where that is less");
 pub(super) const MODEL: Column = name("model", "a model preset; a label where layers and hidden are given", "none");
 pub(super) const PRESET: Column = name("preset", "a model preset; goes before model", "none");
@@ -73,11 +73,11 @@ pub(super) const SEQ_LEN: Column = whole("seq_len", 1, 16_777_216, "2048");
 pub(super) const CAUSAL: Column = flag("causal", "true");
 pub(super) const N_EXPERTS: Column = whole("n_experts", 0, 1024, "0; 0 and 1 are a dense model");
 pub(super) const TOP_K: Column = whole("top_k", 0, 1024, "2; without meaning in a dense model");
-pub(super) const TP: Column = whole("tp", 1, MOST_DEVICES, "1");
-pub(super) const PP: Column = whole("pp", 1, MOST_DEVICES, "1");
-pub(super) const DP: Column = whole("dp", 1, MOST_DEVICES, "n_gpus / (tp x pp x cp)");
-pub(super) const CP: Column = whole("cp", 1, MOST_DEVICES, "1");
-pub(super) const EP: Column = whole("ep", 1, MOST_DEVICES, "1");
+pub(super) const TP: Column = whole("tp", 1, MAX_DEVICES, "1");
+pub(super) const PP: Column = whole("pp", 1, MAX_DEVICES, "1");
+pub(super) const DP: Column = whole("dp", 1, MAX_DEVICES, "n_gpus / (tp x pp x cp)");
+pub(super) const CP: Column = whole("cp", 1, MAX_DEVICES, "1");
+pub(super) const EP: Column = whole("ep", 1, MAX_DEVICES, "1");
 pub(super) const VPP: Column = whole("vpp", 1, 1024, "1");
 pub(super) const MICROBATCH: Column = whole("microbatch", 1, 65_536, "1");
 pub(super) const GLOBAL_BATCH: Column = whole("global_batch", 1, 1_048_576, "dp x microbatch x 4 x pp");

@@ -4,7 +4,7 @@ use csv::{ReaderBuilder, StringRecord};
 
 /// Line breaks that a record may hold. Behind a quote that is never closed stand the other rows; they are not
 /// swallowed, and looking for its end costs no more than this many lines.
-const MOST_BREAKS: usize = 64;
+const MAX_BREAKS: usize = 64;
 
 /// What is left of a table.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ fn end(text: &str, delimiter: u8) -> Option<usize> {
     for (index, byte) in text.bytes().enumerate() {
         at = match (at, byte) {
             (At::Quoted, b'"') => At::Quote,
-            (At::Quoted, b'\n' | b'\r') if breaks == MOST_BREAKS => return None,
+            (At::Quoted, b'\n' | b'\r') if breaks == MAX_BREAKS => return None,
             (At::Quoted, _) => {
                 breaks += usize::from(byte == b'\n' || byte == b'\r');
                 At::Quoted

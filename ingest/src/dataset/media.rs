@@ -14,9 +14,9 @@ pub const MAX_ROW_ITEMS: usize = 10_000;
 /// Most frames of a row.
 pub const MAX_ROW_FRAMES: u32 = 100_000;
 /// Longest edge of an image or a frame, in pixels.
-pub const LONGEST_EDGE: u32 = 65_536;
+pub const MAX_EDGE: u32 = 65_536;
 /// Longest clip of sound, a day.
-pub const LONGEST_CLIP_S: f64 = 86_400.0;
+pub const MAX_CLIP_S: f64 = 86_400.0;
 
 /// Media of a file after an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -331,24 +331,24 @@ fn count(value: f64, most: u32, what: &str) -> Result<u32, String> {
 }
 
 fn edge(value: f64) -> Result<u32, String> {
-    if value.fract() == 0.0 && (1.0..=f64::from(LONGEST_EDGE)).contains(&value) {
+    if value.fract() == 0.0 && (1.0..=f64::from(MAX_EDGE)).contains(&value) {
         return Ok(value as u32);
     }
-    Err(format!("{value} pixels: edges are 1 to {LONGEST_EDGE}"))
+    Err(format!("{value} pixels: edges are 1 to {MAX_EDGE}"))
 }
 
 fn size(width: f64, height: f64) -> Result<ImageSize, String> {
     match (edge(width), edge(height)) {
         (Ok(width), Ok(height)) => Ok(ImageSize { width, height }),
-        _ => Err(format!("{width} x {height} pixels: edges are 1 to {LONGEST_EDGE}")),
+        _ => Err(format!("{width} x {height} pixels: edges are 1 to {MAX_EDGE}")),
     }
 }
 
 fn seconds(value: f64) -> Result<f64, String> {
-    if (0.0..=LONGEST_CLIP_S).contains(&value) {
+    if (0.0..=MAX_CLIP_S).contains(&value) {
         return Ok(value);
     }
-    Err(format!("{value} is not from 0 to {LONGEST_CLIP_S} s"))
+    Err(format!("{value} is not from 0 to {MAX_CLIP_S} s"))
 }
 
 /// Rows converted by a rule, in columns.

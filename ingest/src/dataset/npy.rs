@@ -19,7 +19,7 @@ pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// Name of the only column of an array without records.
 pub(super) const ONLY: &str = "1";
 /// Longest header.
-const MOST_HEADER: usize = 64 << 10;
+const MAX_HEADER: usize = 64 << 10;
 
 const FORMAT: &str = "NumPy array";
 
@@ -137,8 +137,8 @@ fn parts(bytes: &[u8]) -> Result<(&str, &[u8]), ImportError> {
         _ => return Err(broken(format!("its version is {major}; 1 to 3 are known"))),
     }
     .ok_or_else(cut)?;
-    if length > MOST_HEADER {
-        return Err(broken(format!("its header has {length} bytes; at most {MOST_HEADER} are read")));
+    if length > MAX_HEADER {
+        return Err(broken(format!("its header has {length} bytes; at most {MAX_HEADER} are read")));
     }
     let (header, data) = rest.split_at_checked(length).ok_or_else(cut)?;
     let header = std::str::from_utf8(header).map_err(|_| broken("its header is not text"))?;

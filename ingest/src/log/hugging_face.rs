@@ -29,12 +29,12 @@ const PAIRS: &str = "dicts of one epoch and learning rate follow each other: if 
 /// Places of an epoch that is printed in full.
 const FULL_PLACES: usize = 8;
 /// Dicts before pairs of them count as evidence.
-const LEAST_DICTS: u32 = 4;
+const MIN_DICTS: u32 = 4;
 
 /// Dicts that are compared with the next one: ranks without tags print each dict once per rank.
 const RECENT: usize = 16;
 /// Steps of a training take longer; a bar that is faster counts rows or files.
-const SHORTEST_STEP_S: f64 = 0.01;
+const MIN_STEP_S: f64 = 0.01;
 /// A full bar of such steps is of a training only where its epoch is a whole number.
 const SHORT_STEP_S: f64 = 0.1;
 
@@ -248,7 +248,7 @@ impl Progress {
     fn check_bar(&mut self, epoch: Option<f64>) {
         let Some(bar) = self.bar else { return };
         let is_whole = epoch.is_none_or(|epoch| (epoch - epoch.round()).abs() <= 0.05 && epoch >= 0.5);
-        let shortest = if is_whole { SHORTEST_STEP_S } else { SHORT_STEP_S };
+        let shortest = if is_whole { MIN_STEP_S } else { SHORT_STEP_S };
         let is_full = bar.done >= bar.total && self.last.is_none();
         let is_fast = bar.step_s.is_some_and(|step_s| step_s < shortest);
         let is_other = self.total.or(self.steps).is_some_and(|total| total != bar.total);
@@ -263,7 +263,7 @@ impl Progress {
         self.dicts += 1;
         self.pairs += u32::from(key.is_some() && key == self.before);
         self.before = key;
-        self.dicts >= LEAST_DICTS && self.pairs * 2 >= self.dicts
+        self.dicts >= MIN_DICTS && self.pairs * 2 >= self.dicts
     }
 
     /// Gives a counted dict its step by the bar or the epoch; false if both are missing.

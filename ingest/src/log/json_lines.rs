@@ -33,7 +33,7 @@ const PROCESSES: [&str; 4] = ["rank", "global_rank", "world_rank", "process_inde
 /// Names of steps of a trainer, of which a row may have several with different values.
 const COUNTERS: [&str; 6] = ["global_step", "current_steps", "num_updates", "iter", "iteration", "step"];
 /// Most objects inside each other whose figures are read.
-const MOST_NESTED: usize = 3;
+const MAX_NESTED: usize = 3;
 
 /// Names of the run of a row.
 const RUNS: [&str; 5] = ["run", "run_name", "run_id", "run_uuid", "run name"];
@@ -103,7 +103,7 @@ fn flat(row: Map<String, Value>) -> Map<String, Value> {
         return row;
     }
     let mut all = Map::new();
-    flatten(row, "", MOST_NESTED, &mut all);
+    flatten(row, "", MAX_NESTED, &mut all);
     all
 }
 

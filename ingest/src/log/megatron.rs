@@ -11,7 +11,7 @@ use super::steps::Mark;
 use super::text::{clip, leading_digits, number};
 
 /// Steps beyond this one are no steps: JSON readers would round them.
-const MOST_STEPS: u64 = 1 << 53;
+const MAX_STEPS: u64 = 1 << 53;
 
 /// Where the line of a step starts, and its numbers.
 struct Header<'a> {
@@ -49,7 +49,7 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     // NeMo counts from zero, to the last.
     let nemo = before.trim_end().ends_with(',') && before.contains("Training epoch");
     let from_one = u64::from(nemo);
-    let Some(step) = step.parse::<u64>().ok().filter(|&step| step < MOST_STEPS) else {
+    let Some(step) = step.parse::<u64>().ok().filter(|&step| step < MAX_STEPS) else {
         return Some(Reading::Skipped("the number of the iteration is beyond 2^53"));
     };
     let source = if nemo { Source::Nemo2 } else { Source::Megatron };

@@ -19,11 +19,11 @@ use super::steps::Mark;
 use super::text::clip;
 
 /// Most events that wait until it is clear what steps count.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// Steps beyond this one count tokens.
 const TOKENS: f64 = 1e8;
 /// More samples per second than a job trains.
-const MOST_SAMPLES_PER_S: f64 = 1e5;
+const MAX_SAMPLES_PER_S: f64 = 1e5;
 
 /// What a number in the place of a step counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Counting {
             }
         }
         self.waiting.push_back((reading, rank, place));
-        if self.decided.is_none() && self.waiting.len() < MOST_WAITING {
+        if self.decided.is_none() && self.waiting.len() < MAX_WAITING {
             self.decided = self.by_two();
         } else if self.decided.is_none() {
             self.decided = Some(self.by_one());
@@ -212,7 +212,7 @@ impl Counting {
         };
         let throughput = self.events().find_map(Event::throughput);
         let rate = match throughput {
-            Some(rate) if rate < MOST_SAMPLES_PER_S => Some(Unit::Samples),
+            Some(rate) if rate < MAX_SAMPLES_PER_S => Some(Unit::Samples),
             Some(_) if unit == Unit::Tokens => Some(Unit::Tokens),
             _ => None,
         };

@@ -14,17 +14,17 @@ const COARSE_INTERVAL_S: f64 = 20.0;
 const UNIT_IS_OPEN: &str = "a step time has no unit, and neither its value nor the clocks show it: it is not used; a table of patterns can \
                             give the unit";
 /// A step time without a unit that is at most so large is in seconds.
-const MOST_SECONDS: f64 = 10.0;
+const MAX_SECONDS: f64 = 10.0;
 /// Shortest step time, in seconds, by a clock of whole seconds that is believed more than a progress bar.
-const LEAST_CLOCK_S: f64 = 3.0;
+const MIN_CLOCK_S: f64 = 3.0;
 /// Longest interval between two points, in seconds: the order of day and month of a date may be unknown, and a month is longer.
-const LONGEST_INTERVAL_S: f64 = 20.0 * 86_400.0;
+const MAX_INTERVAL_S: f64 = 20.0 * 86_400.0;
 /// A step time without a unit that is at least so large is in milliseconds.
-const LEAST_MILLIS: f64 = 1000.0;
+const MIN_MILLIS: f64 = 1000.0;
 /// Most TFLOP/s of a device; larger figures are no TFLOP/s.
-const MOST_TFLOPS: f64 = 20_000.0;
+const MAX_TFLOPS: f64 = 20_000.0;
 /// Shortest time of a training step, in seconds: launching its kernels alone takes longer.
-const SHORTEST_STEP_S: f64 = 1e-4;
+const MIN_STEP_S: f64 = 1e-4;
 /// By which factor a step time may differ from a precise clock: pauses lie between steps.
 const NEAR: f64 = 4.0;
 /// By which factor it may differ from a clock of whole seconds.
@@ -120,7 +120,7 @@ impl Pace {
                 (point.step_time_s, point.step_time_origin) = (Some(seconds), Some(origin));
             }
         }
-        if point.step_time_s.is_some_and(|seconds| seconds < SHORTEST_STEP_S) {
+        if point.step_time_s.is_some_and(|seconds| seconds < MIN_STEP_S) {
             (point.step_time_s, point.step_time_origin) = (None, None);
             report.assume(
                 "step times below 0.1 ms are left out, as no training step is so short: the log may count samples or tokens in \
@@ -179,7 +179,7 @@ impl Pace {
             Some((seconds, StepTimeOrigin::Elapsed, now.fract() == 0.0 && then.fract() == 0.0))
         };
         let (seconds, origin, is_coarse) =
-            by_clock.or_else(by_elapsed).filter(|&(seconds, ..)| seconds < LONGEST_INTERVAL_S)?;
+            by_clock.or_else(by_elapsed).filter(|&(seconds, ..)| seconds < MAX_INTERVAL_S)?;
         Some((seconds / steps as f64, origin, !is_coarse || seconds >= COARSE_INTERVAL_S))
     }
 
@@ -270,9 +270,7 @@ impl Pace {
 /// Whether the average of a progress bar contradicts the clock. The bar divides by the steps of an earlier start after a resume.
 fn is_off(point: &Point, clock_s: f64) -> bool {
     let is_bar = point.step_time_origin == Some(StepTimeOrigin::ProgressBar);
-    is_bar
-        && clock_s >= LEAST_CLOCK_S
-        && point.step_time_s.is_some_and(|bar_s| !(0.5..=2.0).contains(&(bar_s / clock_s)))
+    is_bar && clock_s >= MIN_CLOCK_S && point.step_time_s.is_some_and(|bar_s| !(0.5..=2.0).contains(&(bar_s / clock_s)))
 }
 
 /// Units per second of a step time, by the time that passed for one step.
@@ -283,8 +281,8 @@ fn per_second_by_clock(value: f64, clock_s: f64, precise: bool) -> Option<f64> {
 
 /// Units per second of a step time without clocks, by plausibility.
 fn per_second_by_value(value: f64) -> Option<f64> {
-    let is_seconds = value > 0.0 && value <= MOST_SECONDS;
-    if is_seconds { Some(1.0) } else { (value >= LEAST_MILLIS).then_some(1e3) }
+    let is_seconds = value > 0.0 && value <= MAX_SECONDS;
+    if is_seconds { Some(1.0) } else { (value >= MIN_MILLIS).then_some(1e3) }
 }
 
 /// What a throughput without a unit counts, by the other figures of the point.
@@ -296,5 +294,5 @@ fn throughput(point: &Point, value: f64) -> Option<Metric> {
     }
     let is_file = matches!(point.source, Source::Tensorboard | Source::JsonLines | Source::PanelCsv | Source::StepCsv);
     let is_megatron = point.others.iter().any(|other| OWN.iter().any(|own| other.name.starts_with(own)));
-    (is_file && is_megatron && value < MOST_TFLOPS).then_some(Metric::Flops)
+    (is_file && is_megatron && value < MAX_TFLOPS).then_some(Metric::Flops)
 }

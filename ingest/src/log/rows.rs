@@ -17,7 +17,7 @@ use super::text::number;
 use super::{Limits, Log, LogError};
 
 /// Most columns of a panel; beyond it, its other columns are left out.
-const MOST_COLUMNS: usize = 1000;
+const MAX_COLUMNS: usize = 1000;
 
 /// The points of a Hugging Face trainer's state.
 pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, LogError> {
@@ -88,14 +88,14 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         return Err(LogError::Empty);
     }
     let width = record.len();
-    let columns: Vec<Option<(String, String)>> = record.iter().skip(1).take(MOST_COLUMNS).map(column).collect();
-    let nameless = record.iter().skip(1).take(MOST_COLUMNS).filter(|name| !is_of_a_run(name)).count();
+    let columns: Vec<Option<(String, String)>> = record.iter().skip(1).take(MAX_COLUMNS).map(column).collect();
+    let nameless = record.iter().skip(1).take(MAX_COLUMNS).filter(|name| !is_of_a_run(name)).count();
     if nameless > 0 {
         reader.report.assume(&format!("columns that are not called \"<run> - <metric>\" are not read: {nameless}"));
     }
-    if width > MOST_COLUMNS + 1 {
-        let beyond = width - MOST_COLUMNS - 1;
-        reader.report.assume(&format!("columns behind the first {MOST_COLUMNS} are not read: {beyond}"));
+    if width > MAX_COLUMNS + 1 {
+        let beyond = width - MAX_COLUMNS - 1;
+        reader.report.assume(&format!("columns behind the first {MAX_COLUMNS} are not read: {beyond}"));
     }
     let mut runs: Vec<&str> = Vec::new();
     for (run, _) in columns.iter().flatten() {

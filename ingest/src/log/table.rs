@@ -19,17 +19,17 @@ use super::steps::Mark;
 use super::text::{number, number_with_commas};
 
 /// Largest table, in bytes.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// Most entries of a table.
-const MOST_ENTRIES: usize = 64;
+const MAX_ENTRIES: usize = 64;
 /// Longest pattern, in bytes.
-const LONGEST_PATTERN: usize = 1000;
+const MAX_PATTERN: usize = 1000;
 /// Longest name, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 /// Largest compiled pattern, in bytes: hundreds of times the patterns of trainers.
-const MOST_COMPILED: usize = 64 << 10;
+const MAX_COMPILED: usize = 64 << 10;
 /// Memory for the states of an expression that is matched, in bytes.
-const MOST_STATES: usize = 1 << 20;
+const MAX_STATES: usize = 1 << 20;
 /// Bytes of a line that are matched.
 const MATCHED_BYTES: usize = 16 << 10;
 /// The form of a table.
@@ -99,8 +99,8 @@ impl LogTable {
     /// The first line that is wrong, and the reason.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let wrong = |line: usize, reason: String| TableError { line, reason };
-        if text.len() > MOST_BYTES {
-            return Err(wrong(1, format!("the table has more than {MOST_BYTES} bytes")));
+        if text.len() > MAX_BYTES {
+            return Err(wrong(1, format!("the table has more than {MAX_BYTES} bytes")));
         }
         let document: Document = if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|error| wrong(error.line(), error.to_string()))?
@@ -114,8 +114,8 @@ impl LogTable {
         if document.schema != SCHEMA {
             return Err(wrong(place(text, 0, "schema"), format!("schema must be {SCHEMA:?}")));
         }
-        if document.line.is_empty() || document.line.len() > MOST_ENTRIES {
-            return Err(wrong(1, format!("a table has 1 to {MOST_ENTRIES} entries \"line\"")));
+        if document.line.is_empty() || document.line.len() > MAX_ENTRIES {
+            return Err(wrong(1, format!("a table has 1 to {MAX_ENTRIES} entries \"line\"")));
         }
         let mut entries = Vec::with_capacity(document.line.len());
         let mut patterns = Vec::with_capacity(document.line.len());
@@ -123,11 +123,11 @@ impl LogTable {
             patterns.push(line.pattern.clone());
             entries.push(Entry::of(line).map_err(|(key, reason)| wrong(place(text, index + 1, &key), reason))?);
         }
-        let size = MOST_COMPILED * MOST_ENTRIES;
+        let size = MAX_COMPILED * MAX_ENTRIES;
         let set =
-            RegexSetBuilder::new(&patterns).unicode(false).size_limit(size).dfa_size_limit(4 * MOST_STATES).build();
+            RegexSetBuilder::new(&patterns).unicode(false).size_limit(size).dfa_size_limit(4 * MAX_STATES).build();
         let set = set.map_err(|error| wrong(1, format!("the patterns together are too large: {error}")))?;
-        let pairs = compiled(PAIRS, 8 * MOST_COMPILED).map_err(|reason| wrong(1, reason))?;
+        let pairs = compiled(PAIRS, 8 * MAX_COMPILED).map_err(|reason| wrong(1, reason))?;
         Ok(Self { entries: entries.into(), set, pairs })
     }
 
@@ -174,7 +174,7 @@ fn place(text: &str, entry: usize, key: &str) -> usize {
 
 fn compiled(pattern: &str, size: usize) -> Result<Regex, String> {
     let built =
-        RegexBuilder::new(pattern).unicode(false).size_limit(size).dfa_size_limit(MOST_STATES).nest_limit(50).build();
+        RegexBuilder::new(pattern).unicode(false).size_limit(size).dfa_size_limit(MAX_STATES).nest_limit(50).build();
     built.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => {
             format!(
@@ -191,13 +191,13 @@ impl Entry {
     /// The key that is wrong, and the reason.
     fn of(line: LineDocument) -> Result<Self, (String, String)> {
         let wrong = |key: &str, reason: String| (key.to_owned(), reason);
-        if line.name.trim().is_empty() || line.name.chars().count() > LONGEST_NAME {
-            return Err(wrong("name", format!("a name has 1 to {LONGEST_NAME} characters")));
+        if line.name.trim().is_empty() || line.name.chars().count() > MAX_NAME {
+            return Err(wrong("name", format!("a name has 1 to {MAX_NAME} characters")));
         }
-        if line.pattern.len() > LONGEST_PATTERN {
-            return Err(wrong("pattern", format!("the pattern has more than {LONGEST_PATTERN} bytes")));
+        if line.pattern.len() > MAX_PATTERN {
+            return Err(wrong("pattern", format!("the pattern has more than {MAX_PATTERN} bytes")));
         }
-        let pattern = compiled(&line.pattern, MOST_COMPILED).map_err(|reason| wrong("pattern", reason))?;
+        let pattern = compiled(&line.pattern, MAX_COMPILED).map_err(|reason| wrong("pattern", reason))?;
         let mut fields = BTreeMap::new();
         for (name, text) in &line.fields {
             let measure = Measure::parse(text).map_err(|reason| wrong(name, reason))?;

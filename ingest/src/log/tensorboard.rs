@@ -29,7 +29,7 @@ const SAMPLES: &str = "Train/Samples/";
 const EPOCHS: &str =
     "the scalars are numbered by epochs: the points stand at epochs, not steps, and have no step times";
 /// Most names of scalars that are stored.
-const MOST_TAGS: usize = 10_000;
+const MAX_TAGS: usize = 10_000;
 
 /// Whether the bytes start like an event file: a short record whose length has the right checksum.
 pub(super) fn is_event_file(bytes: &[u8]) -> bool {
@@ -230,7 +230,7 @@ impl Scalars {
                 self.report.restarts += 1;
                 self.last.clear();
             }
-            if self.last.len() < MOST_TAGS {
+            if self.last.len() < MAX_TAGS {
                 self.last.insert(tag.clone(), step);
             }
             if self.open.as_ref().is_some_and(|open| open.step < step) {

@@ -22,7 +22,7 @@ const TIMES: [(&str, &str, f64); 4] = [
     ("latency_s", "seconds", 1.0),
 ];
 /// Fewest tokens of one expert: below, reading weights dominates, as in serving.
-const FEWEST_TOKENS: f64 = 64.0;
+const MIN_TOKENS: f64 = 64.0;
 
 /// Which of the tables it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +168,7 @@ fn moe(row: &Row<'_>) -> Result<Kernel, Refused> {
     }
     let experts = row.whole("num_experts")?;
     let tokens = row.whole("num_tokens")? * row.whole("topk")? / experts;
-    if tokens < FEWEST_TOKENS {
+    if tokens < MIN_TOKENS {
         return Err(Refused::new("fewer than 64 tokens per expert, as in serving", row.shown("num_tokens")));
     }
     let width = row.whole("inter_size")? / row.whole("moe_tp_size")?;

@@ -11,7 +11,7 @@ use super::refused::Refused;
 use super::{Format, Hints, Profile, ProfileError};
 
 /// Below this bandwidth, in GB/s, two decimals are too few for a time.
-const LEAST_BANDWIDTH: f64 = 1.0;
+const MIN_BANDWIDTH: f64 = 1.0;
 
 /// Whether a text is such output.
 pub(super) fn is(text: &str) -> bool {
@@ -55,7 +55,7 @@ fn table(text: &str, ranks: u32, hints: &Hints, ledger: &mut Ledger) -> Result<(
         let place = || format!("row {}: {}", number + 1, line.trim().chars().take(60).collect::<String>());
         let bandwidth = bus.strip_suffix("GBps").and_then(|number| number.trim().parse::<f64>().ok());
         let sample = match bandwidth {
-            Some(bandwidth) if bandwidth >= LEAST_BANDWIDTH && bandwidth.is_finite() && ranks > 1 => {
+            Some(bandwidth) if bandwidth >= MIN_BANDWIDTH && bandwidth.is_finite() && ranks > 1 => {
                 let collective = Collective { operation: Operation::AllReduce, bytes, ranks, ranks_per_node };
                 let time = Seconds::from_secs(bus_bytes(&collective) / (bandwidth * 1e9));
                 Ok(Sample { kernel: Kernel::Collective(collective), time })

@@ -18,11 +18,11 @@ use super::{Format, Hints, Profile, ProfileError};
 
 const MICROSECOND: f64 = 1e-6;
 /// Below this bandwidth, in GB/s, two decimals are too few to derive the number of devices.
-const LEAST_BANDWIDTH: f64 = 10.0;
+const MIN_BANDWIDTH: f64 = 10.0;
 /// Relative tolerance of the ratio of two bandwidths.
 const RATIO_TOLERANCE: f64 = 0.02;
 /// Below this bandwidth, in GB/s, two decimals are too few to compare it with size and time.
-const LEAST_COMPARED: f64 = 0.1;
+const MIN_COMPARED: f64 = 0.1;
 /// Factor between a printed bandwidth and size over time above which the time has another unit.
 const OTHER_UNIT: f64 = 100.0;
 
@@ -137,7 +137,7 @@ impl Measured {
             return Err(Refused::new("a size or a time that is zero, negative or not finite", place));
         }
         let factor = bytes / seconds / 1e9 / algorithm;
-        if algorithm >= LEAST_COMPARED && !(1.0 / OTHER_UNIT..=OTHER_UNIT).contains(&factor) {
+        if algorithm >= MIN_COMPARED && !(1.0 / OTHER_UNIT..=OTHER_UNIT).contains(&factor) {
             return Err(Refused::new(
                 "size over time is not the bandwidth of the row: the time has another unit",
                 place,
@@ -281,7 +281,7 @@ impl Test {
             .rows
             .iter()
             .filter_map(|row| row.measured.as_ref().ok())
-            .filter(|measured| measured.algorithm >= LEAST_BANDWIDTH && measured.bus > 0.0)
+            .filter(|measured| measured.algorithm >= MIN_BANDWIDTH && measured.bus > 0.0)
             .collect();
         let mut ratios: Vec<f64> = clear.iter().map(|measured| measured.bus / measured.algorithm).collect();
         ratios.sort_by(f64::total_cmp);

@@ -7,7 +7,7 @@ use parquet::record::Field;
 use super::{MAX_VALUES, ProfileError};
 
 /// Most bytes of the text that a file becomes.
-const MOST_TEXT: usize = 256 << 20;
+const MAX_TEXT: usize = 256 << 20;
 
 /// The rows of a Parquet file as comma-separated text, with a header. Cells without a value are empty; commas and line breaks
 /// inside a text become blanks.
@@ -45,7 +45,7 @@ fn rows(bytes: &[u8]) -> Result<String, ProfileError> {
             .collect();
         text.push_str(&cells.join(","));
         text.push('\n');
-        if text.len() > MOST_TEXT {
+        if text.len() > MAX_TEXT {
             return Err(ProfileError::TooManyValues);
         }
     }

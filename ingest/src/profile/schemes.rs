@@ -38,13 +38,13 @@ const OTHERS: [&str; 6] = ["tp", "cp", "exchange", "length", "sequences", "layer
 /// Where timings stand in JSON.
 const KEY: &str = "scheme_times";
 /// Largest degree.
-const MOST_DEVICES: f64 = 1_048_576.0;
+const MAX_DEVICES: f64 = 1_048_576.0;
 /// Most tokens, sequences and layers.
-const LARGEST: f64 = 1e9;
+const MAX: f64 = 1e9;
 /// Relative difference of two times of a row that are the same.
 const SAME_TIME: f64 = 0.01;
 /// Longest time, eleven days in seconds.
-const LONGEST_S: f64 = 1e6;
+const MAX_S: f64 = 1e6;
 
 /// A timed microbatch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -230,11 +230,11 @@ impl Entry<'_> {
 }
 
 fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refused> {
-    let tensor = entry.needed("tp", MOST_DEVICES)?;
-    let context = entry.whole("cp", MOST_DEVICES)?.unwrap_or(1);
-    let tokens = entry.needed("length", LARGEST)?;
-    let sequences = entry.whole("sequences", LARGEST)?.unwrap_or(1);
-    let layers = entry.whole("layers", LARGEST)?.unwrap_or_else(|| {
+    let tensor = entry.needed("tp", MAX_DEVICES)?;
+    let context = entry.whole("cp", MAX_DEVICES)?.unwrap_or(1);
+    let tokens = entry.needed("length", MAX)?;
+    let sequences = entry.whole("sequences", MAX)?.unwrap_or(1);
+    let layers = entry.whole("layers", MAX)?.unwrap_or_else(|| {
         assume(report, "one layer was timed where layers is not told".to_owned());
         1
     });
@@ -254,7 +254,7 @@ fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refuse
     let mut time = None;
     for (column, unit) in TIMES {
         let Some(cell) = (entry.cell)(column)? else { continue };
-        let seconds = entry.positive(column, &cell, LONGEST_S / unit)? * unit;
+        let seconds = entry.positive(column, &cell, MAX_S / unit)? * unit;
         if time.is_some_and(|first: f64| (seconds / first - 1.0).abs() > SAME_TIME) {
             return Err(Refused::new("two times of a row contradict each other", entry.shown(column, &cell)));
         }

@@ -25,7 +25,7 @@ use super::refused::Refused;
 use super::{Format, Profile, ProfileError};
 
 /// Most of the peak that a kernel may seem to reach: clocks and roundings, not mistakes.
-const MOST_OF_PEAK: f64 = 1.1;
+const MAX_OF_PEAK: f64 = 1.1;
 
 #[derive(Debug, Deserialize)]
 struct System {
@@ -95,7 +95,7 @@ fn timed(kernel: Kernel, peak: f64, efficiency: f64, place: &dyn Fn() -> String)
         Kernel::Attention(attention) => (attention.flops(), 2.0),
         Kernel::Streaming(_) | Kernel::Collective(_) => return Err(unknown(&place())),
     };
-    if efficiency > counted * MOST_OF_PEAK {
+    if efficiency > counted * MAX_OF_PEAK {
         return Err(Refused::new("faster than the peak that the file gives", format!("{}: {efficiency}", place())));
     }
     let time = Seconds::from_secs(flops * counted / (peak * efficiency));

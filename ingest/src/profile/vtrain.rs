@@ -20,7 +20,7 @@ const TIME: &str = "time(ns)";
 const BUS: &str = "busbw(gb/s)";
 const NANOSECOND: f64 = 1e-9;
 /// Below, two decimals of a bus bandwidth are too few to tell the group.
-const LEAST_BUS: f64 = 10.0;
+const MIN_BUS: f64 = 10.0;
 /// Most by which a time and a bus bandwidth may differ; 7 GPUs differ from 8 by 2 %.
 const AGREE: f64 = 0.01;
 
@@ -89,7 +89,7 @@ impl Measured {
         let bytes = row.whole(SIZE)?;
         let seconds = row.time(TIME, NANOSECOND)?.secs();
         let bus = match row.optional(BUS)? {
-            Some(_) => Some(row.positive(BUS)?).filter(|&bus| bus >= LEAST_BUS).map(|bus| bus * 1e9),
+            Some(_) => Some(row.positive(BUS)?).filter(|&bus| bus >= MIN_BUS).map(|bus| bus * 1e9),
             None => None,
         };
         // From 2 (n - 1) / n = share; only a share of at least two devices and not of endlessly many says something.

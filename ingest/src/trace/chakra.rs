@@ -20,7 +20,7 @@ use crate::protobuf::{Broken, Value, fields, varint, varints};
 use graph::{Graph, Node};
 
 /// Most dependencies of one node; further ones are counted.
-const MOST_DEPENDENCIES: usize = 100_000;
+const MAX_DEPENDENCIES: usize = 100_000;
 
 /// Whether the bytes start like a trace: a short message whose fields have small numbers.
 pub(super) fn starts(head: &[u8]) -> bool {
@@ -67,7 +67,7 @@ fn node(message: &[u8]) -> Result<Node, Broken> {
             (2, value) => node.name = value.text().map(Cow::into_owned).unwrap_or_default(),
             (3, value) => node.kind = value.varint().unwrap_or_default(),
             (number @ (4 | 5), value) => {
-                let room = MOST_DEPENDENCIES.saturating_sub(node.dependencies());
+                let room = MAX_DEPENDENCIES.saturating_sub(node.dependencies());
                 let list = if number == 4 { &mut node.control } else { &mut node.data };
                 list.extend(varints(value).take(room));
             }
@@ -138,7 +138,7 @@ fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
             (key @ ("ctrldeps" | "datadeps"), Token::BeginArray) => {
                 let is_control = key == "ctrldeps";
                 while let Token::Number(text) | Token::String(text) = scanner.next()? {
-                    if let (Ok(id), true) = (text.parse(), node.dependencies() < MOST_DEPENDENCIES) {
+                    if let (Ok(id), true) = (text.parse(), node.dependencies() < MAX_DEPENDENCIES) {
                         let list = if is_control { &mut node.control } else { &mut node.data };
                         list.push(id);
                     }

@@ -6,7 +6,7 @@ use super::{Limits, TraceError};
 use crate::protobuf::varint;
 
 /// Longest message: packets and nodes have kilobytes at most.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Reads messages one after another.
 pub(super) struct Messages<R> {
@@ -54,8 +54,8 @@ impl<R: Read> Messages<R> {
                 return Err(self.broken("its length has more than 64 bits".to_owned()));
             }
         };
-        if length > MOST_BYTES {
-            return Err(self.broken(format!("it has {length} bytes; at most {MOST_BYTES} are read")));
+        if length > MAX_BYTES {
+            return Err(self.broken(format!("it has {length} bytes; at most {MAX_BYTES} are read")));
         }
         self.bytes.clear();
         // Growing with what arrives, so that a length alone costs nothing.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use planner::host::{Workers, take_turns};
+use planner::host::{Workers, run_worker};
 
 /// Runs jobs on at most this number of threads, never more threads than jobs. Each round starts new
 /// threads, as in the server.
@@ -13,9 +13,9 @@ impl Workers for Threads {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 1..self.0.min(jobs) {
-                scope.spawn(|| take_turns(&next, jobs, job));
+                scope.spawn(|| run_worker(&next, jobs, job));
             }
-            take_turns(&next, jobs, job);
+            run_worker(&next, jobs, job);
         });
     }
 

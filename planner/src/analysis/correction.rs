@@ -22,7 +22,7 @@ const SHAPE_TOKENS: u32 = 256;
 /// Step limit and target gap per batch for the scheduler.
 const SCHEDULER: PartitionSettings = PartitionSettings { steps: 200_000, gap: 1e-3 };
 /// Limit on reported shapes.
-const MOST_SHAPES: usize = 40;
+const MAX_SHAPES: usize = 40;
 
 /// Slow shapes and correction settings for a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,7 +144,7 @@ pub fn correction(
         .map_err(|error| NoStudy::Layout(error.to_string()))?;
     let names: BTreeMap<u32, (u32, u32)> = numbers.iter().map(|(&shape, &number)| (number, shape)).collect();
     let shapes: Vec<Vec<u32>> = batches.iter().map(|batch| batch.iter().map(|item| item.shape).collect()).collect();
-    let told = penalties(run, &shapes, slow.settings).into_iter().take(MOST_SHAPES).map(|of| {
+    let told = penalties(run, &shapes, slow.settings).into_iter().take(MAX_SHAPES).map(|of| {
         let (items, steps) = names.get(&of.shape).copied().unwrap_or_default();
         let (from, to) = (steps.saturating_sub(1) * SHAPE_TOKENS + 1, steps * SHAPE_TOKENS);
         Penalty { shape: format!("{items} items, {from} to {to} tokens"), items: of.items, penalty: of.penalty }

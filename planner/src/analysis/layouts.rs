@@ -315,7 +315,7 @@ fn best(points: &[LayoutPoint], devices: u32) -> Vec<BestPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Alone, Unwatched};
+    use crate::host::{NeverCancelled, SequentialWorkers};
     use crate::scenario::validate::NoDatasets;
 
     fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {
@@ -356,13 +356,13 @@ mod tests {
     fn every_freedom_has_points_and_every_misfit_a_reason() {
         let scenario = crate::planners::module_layouts::module_costs::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
-        let sweep = layouts(&valid, 12, &Alone, &Unwatched);
+        let sweep = layouts(&valid, 12, &SequentialWorkers, &NeverCancelled);
         assert_eq!(sweep.best.len(), 3);
         assert_eq!(sweep.best[0].gain_percent, Some(0.0));
         assert!(sweep.points.iter().all(|point| point.figures.is_some() != point.reason.is_some()));
         assert!(sweep.points.iter().any(|point| point.is_on_front));
         assert!(!sweep.rejections.is_empty());
-        assert_eq!(layouts(&valid, 12, &Alone, &Unwatched), sweep);
+        assert_eq!(layouts(&valid, 12, &SequentialWorkers, &NeverCancelled), sweep);
         let best = sweep.points.iter().filter(|point| point.against_best.as_deref() == Some("The fastest of all."));
         let most = sweep
             .points

@@ -10,7 +10,7 @@ use crate::planners::pipeweaver::ranking::{Ending, Goal, Step, Strategy};
 use crate::scenario::{PlannerKind, ValidScenario};
 
 /// Limit on steps per strategy.
-const MOST_STEPS: usize = 500;
+const MAX_STEPS: usize = 500;
 
 /// Compares three searches over the same rankings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -182,9 +182,9 @@ pub fn search_progress(
     Ok(study)
 }
 
-/// Thins the steps to at most [`MOST_STEPS`], evenly spaced, including both ends.
+/// Thins the steps to at most [`MAX_STEPS`], evenly spaced, including both ends.
 fn columns(steps: &[Step]) -> ProgressColumns {
-    let kept = steps.len().min(MOST_STEPS);
+    let kept = steps.len().min(MAX_STEPS);
     let mut columns = ProgressColumns::default();
     for place in 0..kept {
         let step = steps[if kept > 1 { place * (steps.len() - 1) / (kept - 1) } else { 0 }];
@@ -205,7 +205,7 @@ mod tests {
         let step = |number: u32| Step { rollouts: number, seconds: 0.0, end: Nanos::new(u64::from(5000 - number)) };
         for steps in [1_u32, 2, 500, 501, 4000] {
             let kept = columns(&(0..steps).map(step).collect::<Vec<_>>());
-            assert_eq!(kept.rollouts.len(), (steps as usize).min(MOST_STEPS));
+            assert_eq!(kept.rollouts.len(), (steps as usize).min(MAX_STEPS));
             assert_eq!((kept.rollouts[0], *kept.rollouts.last().unwrap()), (0, steps - 1));
             assert!(kept.rollouts.is_sorted_by(|a, b| a < b));
         }

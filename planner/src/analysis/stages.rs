@@ -15,7 +15,7 @@ use crate::scenario::PlannerKind;
 use crate::timeline::{SpanKind, Timeline};
 
 /// Limit on stored durations per module, evenly thinned in ascending order.
-const MOST_DURATIONS: usize = 400;
+const MAX_DURATIONS: usize = 400;
 
 /// Stages of several plans in an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -168,10 +168,10 @@ fn spread(module: String, mut durations: Vec<f64>) -> ModuleDurations {
     let count = durations.len();
     let mean = durations.iter().sum::<f64>() / count.max(1) as f64;
     let variance = durations.iter().map(|time| (time - mean) * (time - mean)).sum::<f64>() / count.max(1) as f64;
-    let kept = if count <= MOST_DURATIONS {
+    let kept = if count <= MAX_DURATIONS {
         durations
     } else {
-        (0..MOST_DURATIONS).map(|place| durations[place * (count - 1) / (MOST_DURATIONS - 1)]).collect()
+        (0..MAX_DURATIONS).map(|place| durations[place * (count - 1) / (MAX_DURATIONS - 1)]).collect()
     };
     ModuleDurations {
         module,
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn thinning_keeps_the_ends() {
         let spread = spread("LLM".to_owned(), (0..1000).map(f64::from).collect());
-        assert_eq!(spread.durations_s.len(), MOST_DURATIONS);
-        assert_eq!((spread.durations_s[0], spread.durations_s[MOST_DURATIONS - 1]), (0.0, 999.0));
+        assert_eq!(spread.durations_s.len(), MAX_DURATIONS);
+        assert_eq!((spread.durations_s[0], spread.durations_s[MAX_DURATIONS - 1]), (0.0, 999.0));
         assert_eq!(spread.count, 1000);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::search_progress::{EndedBy, ExploredBy};
 use super::*;
 use crate::engine::{Unobserved, plan};
-use crate::host::{Alone, Unwatched};
+use crate::host::{NeverCancelled, SequentialWorkers};
 use crate::outcome::{Answer, Planned};
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{PlannerKind, parse};
@@ -45,7 +45,7 @@ fn subject(planned: &Planned, iteration: u32) -> Subject {
 }
 
 const fn effort(rollouts: u32) -> Effort<'static> {
-    Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &Unwatched }
+    Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &NeverCancelled }
 }
 
 #[test]

@@ -4,13 +4,13 @@ use crate::cluster::{Cluster, Curves, Device, Link, LinkCurve};
 use crate::cost::kernel::{Kernel, Operation, Product};
 
 use super::report::{Bound, CoefficientReport, Outcome};
-use super::{FEWEST, Sample};
+use super::{MIN, Sample};
 
 /// Minimum message size in bytes that is limited by link bandwidth.
 const LARGE_MESSAGE: f64 = 16_777_216.0;
 
 /// Fewest message sizes that determine the factor of a collective.
-const FEWEST_OF_A_FACTOR: usize = 4;
+const MIN_OF_A_FACTOR: usize = 4;
 
 /// Kernel launch time for a typical device, in µs.
 const TYPICAL_LAUNCH_US: f64 = 4.0;
@@ -129,8 +129,8 @@ impl Coefficient {
     pub(super) const fn fewest(self) -> usize {
         match self {
             Self::LinkEfficiency => 1,
-            Self::HalfCollectives | Self::AllToAll => FEWEST_OF_A_FACTOR,
-            _ => FEWEST,
+            Self::HalfCollectives | Self::AllToAll => MIN_OF_A_FACTOR,
+            _ => MIN,
         }
     }
 

@@ -77,7 +77,7 @@ impl Part {
         let (open, held): (Vec<_>, Vec<_>) = counted.partition(|(coefficient, count)| *count >= coefficient.fewest());
         let stays = |&(coefficient, count): &(Coefficient, usize)| {
             let is_measured = count >= coefficient.fewest();
-            let why = if is_measured { Unchanged::NoBetterFit } else { Unchanged::Unmeasured };
+            let why = if is_measured { Unchanged::NoBetterFit } else { Unchanged::NoBatchClock };
             coefficient.report(count, Outcome::Unchanged(why), cluster)
         };
         if open.is_empty() {

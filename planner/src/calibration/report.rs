@@ -61,7 +61,7 @@ pub enum Bound {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
     /// Too few timings determine it.
-    Unmeasured,
+    NoBatchClock,
     /// No values have a smaller mean residual.
     NoBetterFit,
 }

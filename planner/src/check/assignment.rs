@@ -294,7 +294,11 @@ mod tests {
             let refused = Violation::Trade { context, tensor, heads: 32, shared: 8 };
             let expected = if right { Ok(()) } else { Err(refused) };
             assert_eq!(traded(module, tensor, context), expected, "TP {tensor}, CP {context}");
-            assert_eq!(module.trades_heads(tensor, context), right, "planners have the same rule in other words");
+            assert_eq!(
+                module.supports_all_to_all(tensor, context),
+                right,
+                "planners have the same rule in other words"
+            );
         }
     }
 
@@ -336,8 +340,8 @@ mod tests {
         assert_eq!(missing, Err(instance(0)));
         let twice = spoilt(kind, |replica| replica.parts.insert(0, replica.parts[0]));
         assert_eq!(twice, Err(instance(2)));
-        let elsewhere = spoilt(kind, |replica| replica.parts[0].copy = 1);
-        assert_eq!(elsewhere, Err(Violation::Shape { what: "copies of a module", found: 1, expected: 1 }));
+        let untimed_degrees = spoilt(kind, |replica| replica.parts[0].copy = 1);
+        assert_eq!(untimed_degrees, Err(Violation::Shape { what: "copies of a module", found: 1, expected: 1 }));
     }
 
     #[test]

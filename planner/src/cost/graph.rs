@@ -128,7 +128,7 @@ impl OperatorGraph {
         let mut kept = 0.0;
         // Change of the live bytes at each backward operator.
         let backward = self.operators.len() - self.forward_operators;
-        let mut change = [0.0_f64; MOST_OPERATORS];
+        let mut change = [0.0_f64; MAX_OPERATORS];
         for tensor in &self.tensors {
             let Some(last) = tensor.last_read.map(usize::from).filter(|&last| last >= self.forward_operators) else {
                 continue;
@@ -154,7 +154,7 @@ impl OperatorGraph {
 }
 
 /// Upper limit on the operators in a graph.
-const MOST_OPERATORS: usize = 128;
+const MAX_OPERATORS: usize = 128;
 
 /// Shapes from which the operators of a layer are built.
 #[derive(Debug, Clone, Copy)]
@@ -263,7 +263,7 @@ impl Builder {
         reads: &[TensorId],
     ) -> u16 {
         let index = self.graph.operators.len() as u16;
-        debug_assert!(usize::from(index) + 1 < MOST_OPERATORS, "raise MOST_OPERATORS");
+        debug_assert!(usize::from(index) + 1 < MAX_OPERATORS, "raise MAX_OPERATORS");
         self.graph.operators.push(Operator { name, phase, kernel, span, beside, core: self.core, for_weights: false });
         for tensor in reads {
             self.graph.tensors[usize::from(tensor.0)].last_read = Some(index);

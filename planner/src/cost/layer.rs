@@ -132,7 +132,7 @@ impl LayerCost {
     /// Extends the times if the host is slower than the device. `microbatch` is the host time per
     /// microbatch; a third of it precedes the forward, the rest the backward.
     #[must_use]
-    pub fn as_started(mut self, microbatch: Seconds) -> Self {
+    pub fn with_host_time(mut self, microbatch: Seconds) -> Self {
         if self.forward > Seconds::ZERO {
             self.forward = self.forward.max(self.host_forward + microbatch / 3.0);
         }
@@ -199,7 +199,7 @@ impl Backward {
 
 /// Time for an operator.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct OperatorTime {
     /// Time that the operator adds to its phase.
     time: Seconds,
     /// Exposed communication, included in `time`.
@@ -246,7 +246,7 @@ impl<'a> LayerModel<'a> {
 
     /// Returns the cost of a layer without recomputation, for stages that recompute only some
     /// layers.
-    pub fn kept_layer(&self, load: ModuleLoad) -> LayerCost {
+    pub fn layer_without_recomputation(&self, load: ModuleLoad) -> LayerCost {
         self.layer_with(load, Recompute::None)
     }
 
@@ -293,7 +293,7 @@ impl<'a> LayerModel<'a> {
         load: ModuleLoad,
         (repeat, backward): (Repeat, Backward),
         build: fn(&Shape<'_>) -> OperatorGraph,
-        stretches: fn(&Self, &Shape<'_>, &OperatorGraph, &[Taken]) -> Stretches,
+        stretches: fn(&Self, &Shape<'_>, &OperatorGraph, &[OperatorTime]) -> Stretches,
     ) -> LayerCost {
         if load.tokens <= 0.0 {
             return LayerCost::default();
@@ -341,8 +341,8 @@ impl<'a> LayerModel<'a> {
     }
 
     /// Returns the time per operator, after overrides. For collectives, hidden time is subtracted.
-    fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<Taken> {
-        let mut taken: Vec<Taken> = Vec::with_capacity(graph.operators.len());
+    fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<OperatorTime> {
+        let mut taken: Vec<OperatorTime> = Vec::with_capacity(graph.operators.len());
         for operator in &graph.operators {
             let alone = self.overrides.operator(shape, operator, self.predicted(operator));
             taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
@@ -353,16 +353,16 @@ impl<'a> LayerModel<'a> {
                     None if operator.span == Span::Tensor => alone * (1.0 - self.training.tensor_overlap),
                     None => alone,
                 };
-                Taken { time: stands, exposed: stands, communication: alone }
+                OperatorTime { time: stands, exposed: stands, communication: alone }
             } else {
-                Taken { time: alone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
+                OperatorTime { time: alone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
             });
         }
         taken
     }
 
     /// Returns the scale factors from user-defined times for full layers.
-    fn stretches(&self, shape: &Shape<'_>, graph: &OperatorGraph, taken: &[Taken]) -> Stretches {
+    fn stretches(&self, shape: &Shape<'_>, graph: &OperatorGraph, taken: &[OperatorTime]) -> Stretches {
         self.overrides.stretches(shape, graph, |index| taken[index].time, Seconds::from_secs(self.rates.host()))
     }
 
@@ -371,7 +371,7 @@ impl<'a> LayerModel<'a> {
         &self,
         graph: &OperatorGraph,
         (repeat, backward): (Repeat, Backward),
-        taken: &[Taken],
+        taken: &[OperatorTime],
         stretches: Stretches,
     ) -> LayerCost {
         let mut cost = LayerCost::default();

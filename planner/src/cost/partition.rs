@@ -4,7 +4,7 @@ mod deal;
 
 use std::ops::Range;
 
-use deal::Deal;
+use deal::LayerDistribution;
 
 use crate::model::Model;
 use crate::stage_graph::Placement;
@@ -142,7 +142,7 @@ impl Partition {
     pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
         let mut deals = Vec::with_capacity(weights.len());
         for ((module, &weight), &segments) in model.modules.iter().zip(weights).zip(segments) {
-            deals.push(Deal::new(module, weight, ranks * segments)?);
+            deals.push(LayerDistribution::new(module, weight, ranks * segments)?);
         }
         let mut work = vec![0.0; ranks as usize];
         for deal in &deals {

@@ -12,11 +12,11 @@ use crate::model::Model;
 use crate::training::{ContextExchange, Recompute, Training};
 
 /// Maximum cached loads per module and degree. When the cache reaches this limit, it is cleared.
-const MOST_REMEMBERED: usize = 65_536;
+const MAX_REMEMBERED: usize = 65_536;
 
 /// Costs of a module's components for a load.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pieces {
+pub(super) struct ComponentCosts {
     /// Cost per layer.
     pub layer: LayerCost,
     /// Cost per layer without recomputation. Zero unless stages recompute only some layers.
@@ -28,7 +28,7 @@ pub(super) struct Pieces {
 }
 
 /// Keyed by tokens, squared lengths and items of the load.
-type Prices = BTreeMap<[u64; 3], Pieces>;
+type Prices = BTreeMap<[u64; 3], ComponentCosts>;
 /// Layer costs per strategy, keyed by tokens, squared lengths and items of the load.
 type LayerPrices = BTreeMap<[u64; 3], [LayerCost; 4]>;
 
@@ -193,7 +193,7 @@ impl<'a> Pricing<'a> {
     fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<[LayerCost; 4]> {
         let mut known = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
-        if known.len() > MOST_REMEMBERED {
+        if known.len() > MAX_REMEMBERED {
             known.clear();
         }
         let models: Vec<LayerModel<'_>> =
@@ -208,19 +208,19 @@ impl<'a> Pricing<'a> {
     }
 
     /// Returns the component costs of a module per load.
-    fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<Pieces> {
+    fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<ComponentCosts> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
-        if known.len() > MOST_REMEMBERED {
+        if known.len() > MAX_REMEMBERED {
             known.clear();
         }
         let some_layers = self.training.recompute == Recompute::Full && self.training.recompute_layers.is_some();
         let mut model = None;
         let mut price = |load: ModuleLoad| {
             let costs = model.get_or_insert_with(|| self.layer_model(module, self.training, tensor));
-            Pieces {
+            ComponentCosts {
                 layer: costs.layer(load),
-                kept: if some_layers { costs.kept_layer(load) } else { LayerCost::default() },
+                kept: if some_layers { costs.layer_without_recomputation(load) } else { LayerCost::default() },
                 input: costs.input(load),
                 output: costs.output(load),
             }

@@ -16,7 +16,7 @@ use super::memory::StateBytes;
 use super::operator::Rates;
 use super::partition::{LayerRange, Partition};
 use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
-use super::pricing::{Pieces, Pricing};
+use super::pricing::{ComponentCosts, Pricing};
 use super::strategy::StrategyMix;
 use crate::cluster::Cluster;
 use crate::model::Model;
@@ -34,7 +34,7 @@ pub struct LayerTable<'a> {
     tensor: u32,
     loads: &'a [MicrobatchLoad],
     /// Component costs by module, then microbatch.
-    pieces: Vec<Vec<Pieces>>,
+    pieces: Vec<Vec<ComponentCosts>>,
     /// Layer costs per strategy, by module, then microbatch. Empty unless stages mix strategies.
     strategies: Vec<Vec<[LayerCost; 4]>>,
     /// Number of devices with the same parameters, if different from DP x CP.
@@ -107,7 +107,7 @@ impl<'a> LayerTable<'a> {
         training: &'a Training,
         tensor: u32,
         loads: &'a [MicrobatchLoad],
-        pieces: Vec<Vec<Pieces>>,
+        pieces: Vec<Vec<ComponentCosts>>,
     ) -> Self {
         let (strategies, all_replicas, first_device) = (Vec::new(), None, 0);
         Self { model, cluster, training, tensor, loads, pieces, strategies, all_replicas, first_device }
@@ -140,7 +140,7 @@ impl<'a> LayerTable<'a> {
     pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
         let host = self.host_microbatch();
         let work = |microbatch| {
-            let cost = self.stage_cost(ranges, microbatch).as_started(host);
+            let cost = self.stage_cost(ranges, microbatch).with_host_time(host);
             (cost.forward + cost.input_grad + cost.weight_grad).secs()
         };
         (0..self.loads.len()).map(work).sum()
@@ -400,7 +400,7 @@ impl<'a> LayerTable<'a> {
                     let route = routes.to(stage, false, to, || self.route(partition, to, place, [stage, to]));
                     self.send(route, index)
                 });
-                let wanted = previous.filter(|_| self.hands_gradient_on(ranges));
+                let wanted = previous.filter(|_| self.sends_input_gradient(ranges));
                 let backward = wanted.map(|to| {
                     let route = routes.to(stage, true, to, || self.route(partition, stage, place, [stage, to]));
                     self.send(route, index)

@@ -6,13 +6,13 @@ use super::PlanError;
 use crate::host::{BatchClock, Workers};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::scenario::PlannerKind;
-use crate::scenario::budget::{Judging, Spans};
+use crate::scenario::budget::{EvaluationSize, Spans};
 
 /// Span count of all planners so far.
 #[derive(Debug)]
 pub(super) struct Spent {
     most_bytes: u64,
-    judging: Judging,
+    judging: EvaluationSize,
     state: Mutex<State>,
 }
 
@@ -41,7 +41,7 @@ impl From<Excess> for PlanError {
 }
 
 impl Spent {
-    pub(super) fn new(most_bytes: u64, judging: Judging) -> Self {
+    pub(super) fn new(most_bytes: u64, judging: EvaluationSize) -> Self {
         Self { most_bytes, judging, state: Mutex::default() }
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn planners_spend_together_and_a_plan_by_itself() {
-        let spent = Spent::new(u64::MAX, Judging::new(1, 1));
+        let spent = Spent::new(u64::MAX, EvaluationSize::new(1, 1));
         let mut unobserved = Unobserved;
         let budgeted = Budgeted::new(&spent, &mut unobserved);
         let half = Spans { kept: 15_000_000, simulated: 15_000_000 };
@@ -156,13 +156,13 @@ mod tests {
         let limit = |words: &str| Some(Excess::Limit(words.to_owned()));
         assert_eq!(spent.excess(), limit("30 million spans (3 GB); the limit is 20 million"));
 
-        let spent = Spent::new(u64::MAX, Judging::new(1, 1));
+        let spent = Spent::new(u64::MAX, EvaluationSize::new(1, 1));
         Budgeted::new(&spent, &mut unobserved).drafted(60_100_000);
         assert_eq!(spent.excess(), limit("60.1 million spans over all replicas; the limit is 60 million"));
 
         // 16 MiB, plus 168 + 64 bytes per span.
         let million = Spans { kept: 1_000_000, simulated: 1_000_000 };
-        let spent = Spent::new(300_000_000, Judging::new(1, 1));
+        let spent = Spent::new(300_000_000, EvaluationSize::new(1, 1));
         let budgeted = Budgeted::new(&spent, &mut unobserved);
         assert_eq!((budgeted.spend(million), budgeted.spend(million)), (Ok(()), Err(Cancelled)));
         assert_eq!(spent.excess(), Some(Excess::Bytes((16 << 20) + 2 * 232_000_000)));

@@ -14,7 +14,7 @@ use crate::units::Nanos;
 const LOOK: u64 = 64;
 /// Candidate pairs per node for strong branching. `examples/yardstick.rs` solves 43 from 60 random
 /// pipelines within 20,000 nodes for 1 or 4 pairs, 47 for 12, 52 for 40, and 43 for all pairs.
-const TRIED: usize = 40;
+const MAX_BRANCH_PAIRS: usize = 40;
 
 /// Search state: incumbent and lower bound.
 pub(super) struct Search<'a> {
@@ -67,11 +67,11 @@ impl Search<'_> {
         if self.nodes >= self.budget.nodes {
             return Some(Ending::Nodes);
         }
-        (self.is_time_to_look() && self.watch.is_over()).then_some(Ending::Time)
+        (self.is_check_due() && self.watch.is_over()).then_some(Ending::Time)
     }
 
     /// Returns true once per `LOOK` nodes.
-    fn is_time_to_look(&mut self) -> bool {
+    fn is_check_due(&mut self) -> bool {
         let is_time = self.nodes >= self.next_look;
         if is_time {
             self.next_look = self.nodes + LOOK;
@@ -213,7 +213,7 @@ fn tightest(shop: &Shop, node: &Node, limit: u64) -> Vec<(usize, usize)> {
         }
     }
     pairs.sort_unstable();
-    pairs.truncate(TRIED);
+    pairs.truncate(MAX_BRANCH_PAIRS);
     pairs.into_iter().map(|(_, one, other)| (one, other)).collect()
 }
 

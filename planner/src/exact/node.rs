@@ -100,7 +100,7 @@ impl Node {
                 Some(true) => continue,
                 Some(false) => {}
             }
-            match self.keep_within_memory(shop) {
+            match self.enforce_memory_limit(shop) {
                 None => return false,
                 Some(true) => continue,
                 Some(false) => {}
@@ -227,7 +227,7 @@ impl Node {
     ///
     /// While an action runs, the rank stores the action's cell, plus all cells that certainly
     /// overlap it: the forward must precede the action, the backward must follow it.
-    fn keep_within_memory(&mut self, shop: &Shop) -> Option<bool> {
+    fn enforce_memory_limit(&mut self, shop: &Shop) -> Option<bool> {
         let mut learnt = false;
         for &rank in &shop.tight {
             let own = shop.on_rank[rank];

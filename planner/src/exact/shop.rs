@@ -9,7 +9,7 @@ use crate::units::{Bytes, Nanos};
 pub(super) type Set = u128;
 
 /// Maximum action count in a [`Set`].
-pub(super) const MOST_ACTIONS: usize = Set::BITS as usize;
+pub(super) const MAX_ACTIONS: usize = Set::BITS as usize;
 
 /// Returns whether the action index refers to a forward.
 pub(super) const fn is_forward(action: usize) -> bool {
@@ -17,7 +17,7 @@ pub(super) const fn is_forward(action: usize) -> bool {
 }
 
 /// Maximum total time that cannot overflow in sums.
-const LONGEST: u64 = 1 << 60;
+const MAX: u64 = 1 << 60;
 
 /// Pipeline actions. Cell `c` has forward index `2 c` and backward index `2 c + 1`.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Shop {
     /// for enumeration.
     pub(super) fn of(costs: &PipelineCosts, limit: Bytes) -> Option<Self> {
         let (cells, ranks) = (costs.flows.cells(), costs.ranks());
-        if 2 * cells > MOST_ACTIONS || longest(costs) > LONGEST {
+        if 2 * cells > MAX_ACTIONS || longest(costs) > MAX {
             return None;
         }
         let mut shop = Self {

@@ -4,7 +4,7 @@ use super::*;
 use crate::action::Action;
 use crate::check::check_run;
 use crate::cost::UniformTimes;
-use crate::host::{Alone, Unwatched};
+use crate::host::{NeverCancelled, SequentialWorkers};
 use crate::random::Random;
 use crate::schedule::one_f_one_b;
 use crate::simulate::execute;
@@ -23,7 +23,7 @@ fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32, send: u64
 }
 
 fn found(costs: &PipelineCosts, limit: u64) -> Exact {
-    search(costs, Bytes::new(limit), Budget::default(), &Alone, &Unwatched).unwrap()
+    search(costs, Bytes::new(limit), Budget::default(), &SequentialWorkers, &NeverCancelled).unwrap()
 }
 
 /// Enumerates all orders by depth-first search. Returns the minimum end.
@@ -112,7 +112,7 @@ proptest! {
         // The search also proves optimality for several chunks per rank, but not always within test
         // time.
         let budget = Budget { nodes: if chunks == 1 { 20_000 } else { 300 }, ..Budget::default() };
-        let exact = search(&costs, Bytes::new(limit.max(chunks as u64)), budget, &Alone, &Unwatched).unwrap();
+        let exact = search(&costs, Bytes::new(limit.max(chunks as u64)), budget, &SequentialWorkers, &NeverCancelled).unwrap();
         let execution = execute(&exact.schedule, &costs).unwrap();
         prop_assert_eq!(check_run(&exact.schedule, &execution, &costs, Bytes::new(limit.max(chunks as u64))), Ok(()));
         prop_assert_eq!(execution.makespan(), exact.end);
@@ -139,7 +139,7 @@ fn equal_times_are_1f1b() {
 fn no_nodes_still_give_the_heuristics_best() {
     let costs = uneven(4, 2, 8, 5, 1);
     let budget = Budget { nodes: 0, ..Budget::default() };
-    let exact = search(&costs, Bytes::new(u64::MAX), budget, &Alone, &Unwatched).unwrap();
+    let exact = search(&costs, Bytes::new(u64::MAX), budget, &SequentialWorkers, &NeverCancelled).unwrap();
     assert_eq!((exact.nodes, exact.end), (0, exact.heuristics.best()));
     assert!(exact.ending == Ending::Nodes || exact.lower_bound == exact.end);
 }

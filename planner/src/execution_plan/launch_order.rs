@@ -72,7 +72,7 @@ struct LaunchOrder<'a> {
     batches: Vec<Batch>,
     programs: Vec<Vec<Vec<Operation>>>,
     /// Ranks that can possibly advance.
-    awake: Vec<usize>,
+    runnable: Vec<usize>,
 }
 
 impl<'a> LaunchOrder<'a> {
@@ -103,18 +103,18 @@ impl<'a> LaunchOrder<'a> {
             receive_batch: vec![None; work.messages.len()],
             batches: Vec::new(),
             programs: BySlot::new(work).0,
-            awake: (0..work.ranks.len()).rev().collect(),
+            runnable: (0..work.ranks.len()).rev().collect(),
         }
     }
 
     fn run(&mut self) -> Result<(), CompileError> {
         loop {
-            while let Some(rank) = self.awake.pop() {
+            while let Some(rank) = self.runnable.pop() {
                 while self.step(rank) {}
             }
-            let stuck: Vec<usize> = (0..self.at.len()).filter(|&rank| self.is_stuck(rank)).collect();
+            let stuck: Vec<usize> = (0..self.at.len()).filter(|&rank| self.is_blocked(rank)).collect();
             let Some(&first) = stuck.first() else { return Ok(()) };
-            if !self.dissolve_one(&stuck) && !self.launch_one(&stuck) {
+            if !self.split_blocking_batch(&stuck) && !self.launch_blocked_receive(&stuck) {
                 return Err(CompileError::Circular { rank: first, place: self.at[first].0 });
             }
         }
@@ -128,7 +128,7 @@ impl<'a> LaunchOrder<'a> {
             self.at[rank].1 = true;
             self.launch_due(rank, slot);
         }
-        let goes_on = slot < self.work.ranks[rank].len() && !self.is_stuck(rank);
+        let goes_on = slot < self.work.ranks[rank].len() && !self.is_blocked(rank);
         if goes_on {
             self.at[rank] = (slot + 1, false);
         }
@@ -148,7 +148,7 @@ impl<'a> LaunchOrder<'a> {
     }
 
     /// Returns whether an incomplete batch blocks the rank in its current slot.
-    fn is_stuck(&self, rank: usize) -> bool {
+    fn is_blocked(&self, rank: usize) -> bool {
         let done = |&operation: &Operation| self.batch_of(operation).is_some_and(|batch| self.batches[batch].open == 0);
         !self.waits.get(rank, self.at[rank].0).iter().all(done)
     }
@@ -200,13 +200,13 @@ impl<'a> LaunchOrder<'a> {
                 self.batches[send].open -= 1;
                 self.batches[receive].open -= 1;
                 let message = &self.work.messages[index];
-                self.awake.extend([message.from.rank, message.to.rank]);
+                self.runnable.extend([message.from.rank, message.to.rank]);
             }
         }
     }
 
     /// Splits an incomplete batch if a rank blocks on a member that is already complete.
-    fn dissolve_one(&mut self, stuck: &[usize]) -> bool {
+    fn split_blocking_batch(&mut self, stuck: &[usize]) -> bool {
         let held = stuck.iter().find_map(|&rank| {
             let waits = self.waits.get(rank, self.at[rank].0).iter();
             let batches = waits.filter(|&&operation| self.is_met(operation)).filter_map(|&each| self.batch_of(each));
@@ -222,13 +222,13 @@ impl<'a> LaunchOrder<'a> {
             }
         }
         self.batches[batch].open = 0;
-        self.awake.push(rank);
+        self.runnable.push(rank);
         true
     }
 
     /// Launches the receive for a blocked sender at the receiver's current slot, after all earlier
     /// receives on the channel.
-    fn launch_one(&mut self, stuck: &[usize]) -> bool {
+    fn launch_blocked_receive(&mut self, stuck: &[usize]) -> bool {
         let sends = stuck.iter().flat_map(|&rank| self.waits.get(rank, self.at[rank].0));
         let unmet = sends.filter_map(|&operation| match operation {
             Operation::Send(index) if self.send_batch[index].is_some() && !self.is_met(operation) => Some(index),

@@ -153,8 +153,8 @@ pub enum Gradients {
     None,
 }
 
-/// Like [`Module::trades_heads`], for the given numbers of query and key-value heads.
-pub const fn heads_trade((heads, kv_heads): (u32, u32), tensor: u32, degree: u32) -> bool {
+/// Like [`Module::supports_all_to_all`], for the given numbers of query and key-value heads.
+pub const fn heads_support_all_to_all((heads, kv_heads): (u32, u32), tensor: u32, degree: u32) -> bool {
     let (own, shared) = (heads / tensor, kv_heads / tensor);
     own.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
 }
@@ -197,8 +197,8 @@ impl Module {
     /// Returns whether `degree` devices, each with 1 / `tensor` of the heads, can exchange tokens
     /// for heads (DeepSpeed-Ulysses). The degree must divide the query heads. It must also divide
     /// the key-value heads, or be a multiple of them: then they are replicated.
-    pub const fn trades_heads(&self, tensor: u32, degree: u32) -> bool {
-        heads_trade((self.heads, self.kv_heads), tensor, degree)
+    pub const fn supports_all_to_all(&self, tensor: u32, degree: u32) -> bool {
+        heads_support_all_to_all((self.heads, self.kv_heads), tensor, degree)
     }
 
     /// Total width of all key (or value) heads, d a_kv.

@@ -1,6 +1,6 @@
 //! Planning per batch. Reports progress, measures time and supports cancellation.
 
-use crate::host::{measured, round_of, side_by_side};
+use crate::host::{jobs_per_round, measured, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::plan::Plan;
 use crate::plan::{IterationPlan, ReplicaPlan};
@@ -18,23 +18,23 @@ pub(crate) struct EachBatch<'a> {
 }
 
 /// A draft plan with a span count.
-pub(crate) trait Drafted {
+pub(crate) trait SpanCount {
     fn spans(&self) -> u64;
 }
 
-impl Drafted for ReplicaPlan {
+impl SpanCount for ReplicaPlan {
     fn spans(&self) -> u64 {
         self.schedule.len() as u64
     }
 }
 
-impl Drafted for IterationPlan {
+impl SpanCount for IterationPlan {
     fn spans(&self) -> u64 {
-        self.replicas.iter().map(Drafted::spans).sum()
+        self.replicas.iter().map(SpanCount::spans).sum()
     }
 }
 
-impl<T> Drafted for (IterationPlan, T) {
+impl<T> SpanCount for (IterationPlan, T) {
     fn spans(&self) -> u64 {
         self.0.spans()
     }
@@ -46,7 +46,7 @@ type Planned<T, E> = Result<Result<Vec<T>, E>, Cancelled>;
 impl EachBatch<'_> {
     /// Plans the batches sequentially, so `plan` can reuse state from earlier batches. `plan` may
     /// poll the observer for cancellation; its result is then discarded.
-    pub(crate) fn in_turn<T: Drafted, E>(
+    pub(crate) fn in_turn<T: SpanCount, E>(
         self,
         observer: &mut dyn Observer,
         mut plan: impl FnMut(usize, &PackedBatch, &dyn Observer) -> Result<T, E>,
@@ -71,13 +71,13 @@ impl EachBatch<'_> {
 
     /// Plans the batches in rounds on the worker threads. `plan` may use these workers too and may
     /// poll the observer for cancellation; its result is then discarded.
-    pub(crate) fn side_by_side<T: Drafted + Send, E: Send>(
+    pub(crate) fn side_by_side<T: SpanCount + Send, E: Send>(
         self,
         observer: &mut dyn Observer,
         plan: impl Fn(usize, &PackedBatch, &dyn Observer) -> Result<T, E> + Sync,
     ) -> Planned<T, E> {
         let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
-        for round in self.batches.chunks(round_of(observer.workers())) {
+        for round in self.batches.chunks(jobs_per_round(observer.workers())) {
             let first = planned.len();
             self.tell(observer, first)?;
             let asked: &dyn Observer = observer;
@@ -112,7 +112,7 @@ impl Plan {
     /// Spans of the plan. Each iteration stores the timeline of one replica, counted as the largest.
     pub(crate) fn spans(&self) -> Spans {
         let of = |iteration: &IterationPlan| {
-            let own = || iteration.replicas.iter().map(Drafted::spans);
+            let own = || iteration.replicas.iter().map(SpanCount::spans);
             Spans { kept: own().max().unwrap_or(0), simulated: own().sum() }
         };
         self.iterations.iter().map(of).fold(Spans::default(), Spans::and)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
-use crate::host::{round_of, side_by_side};
+use crate::host::{jobs_per_round, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::Search;
 use crate::plan::{Plan, ReplicaPlan};
@@ -19,25 +19,25 @@ use crate::units::Flops;
 use crate::workload::PackedBatch;
 
 /// Limit on stored cells, about 20 MB.
-const KEPT_CELLS: usize = 100_000;
+const MAX_STORED_CELLS: usize = 100_000;
 
 /// Runs of an iteration, by replica.
 pub(crate) type Runs = Vec<Arc<ReplicaRun>>;
 
 /// A plan and its stored runs, up to the storage limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Tried {
+pub(crate) struct TestedPlan {
     plan: Plan,
     runs: Vec<Runs>,
 }
 
-impl From<Plan> for Tried {
+impl From<Plan> for TestedPlan {
     fn from(plan: Plan) -> Self {
         Self { plan, runs: Vec::new() }
     }
 }
 
-impl Tried {
+impl TestedPlan {
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -84,7 +84,7 @@ pub(crate) fn run_iteration(
         let offset = (index as u32).wrapping_mul(devices) % node;
         let replicas = &plan.iterations[iteration].replicas;
         let same = distinct.iter().find(|(known, other, at, _)| {
-            *at == offset && *known == loads && does_the_same(&replicas[*other], assigned, batch)
+            *at == offset && *known == loads && is_same_plan(&replicas[*other], assigned, batch)
         });
         if let Some((.., run)) = same {
             runs.push(Arc::clone(run));
@@ -117,7 +117,7 @@ pub(crate) fn run_iteration(
 }
 
 /// Returns true if the plans of two replicas are equal, given equal loads.
-fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
+fn is_same_plan(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
     let contents = || {
         let of = |own: &Vec<u32>| batch.contents(own);
         a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
@@ -140,7 +140,7 @@ pub(crate) fn fits(
     plan: Plan,
     batches: &[PackedBatch],
     observer: &dyn Observer,
-) -> Result<Result<Tried, Misfit>, Cancelled> {
+) -> Result<Result<TestedPlan, Misfit>, Cancelled> {
     let (limit, workers) = (scenario.memory_limit(), observer.workers());
     let fits = |iteration: usize| {
         let runs = run_iteration(scenario, pricing, &plan, iteration, &batches[iteration]);
@@ -156,7 +156,7 @@ pub(crate) fn fits(
     let all: Vec<usize> = (0..batches.len()).collect();
     let (mut kept, mut cells) = (Vec::new(), 0);
     // In rounds, so that little work is lost when a batch fails.
-    for round in all.chunks(round_of(workers)) {
+    for round in all.chunks(jobs_per_round(workers)) {
         go_on(observer)?;
         for runs in side_by_side(workers, round.len(), |place| fits(round[place])) {
             let runs = match runs {
@@ -164,10 +164,10 @@ pub(crate) fn fits(
                 Err(misfit) => return Ok(Err(misfit)),
             };
             cells += runs.iter().map(|run| run.costs.flows.cells()).sum::<usize>();
-            if cells <= KEPT_CELLS {
+            if cells <= MAX_STORED_CELLS {
                 kept.push(runs);
             }
         }
     }
-    Ok(Ok(Tried { plan, runs: kept }))
+    Ok(Ok(TestedPlan { plan, runs: kept }))
 }

@@ -21,7 +21,7 @@ mod scheme;
 #[cfg(test)]
 mod tests;
 
-pub use assignment::{Assignment, Beside, Choice, Considered, assign, choose, choose_beside};
+pub use assignment::{Assignment, Beside, CandidateResult, Choice, assign, choose, choose_beside};
 pub use disaggregation::{Exchanged, LinkRate, Volumes, exchange, exposed_seconds, switch_bytes};
 pub use dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch};
 pub use packing::{Packing, PackingError, PackingSettings, pack};

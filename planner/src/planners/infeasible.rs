@@ -9,13 +9,13 @@ pub(crate) struct Misfit {
     /// Text without degrees, so that equal rejections can be counted.
     pub reason: String,
     /// Binding constraint.
-    pub hurdle: Hurdle,
+    pub hurdle: BindingConstraint,
 }
 
 /// Binding constraint of an infeasible layout, ordered by check. Reports use the latest check that
 /// any candidate reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hurdle {
+pub(crate) enum BindingConstraint {
     /// The layout violates a rule.
     Rule,
     /// Model states exceed the memory limit. Fields: required bytes, rank.
@@ -26,7 +26,7 @@ pub(crate) enum Hurdle {
     Run,
 }
 
-impl Hurdle {
+impl BindingConstraint {
     /// Rank above the memory limit, and its required memory.
     pub(crate) fn memory(self) -> Option<(usize, Bytes)> {
         match self {
@@ -48,13 +48,13 @@ impl Hurdle {
 
 impl Misfit {
     pub(crate) fn rule(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), hurdle: Hurdle::Rule }
+        Self { reason: reason.to_owned(), hurdle: BindingConstraint::Rule }
     }
 
     /// Builds a misfit for a rank whose activations need too much memory.
     pub(crate) fn activations(rank: usize, needs: Bytes) -> Self {
         let reason = "activations exceed the memory".to_owned();
-        Self { reason, hurdle: Hurdle::Activations(needs, rank) }
+        Self { reason, hurdle: BindingConstraint::Activations(needs, rank) }
     }
 
     /// Builds a misfit for a schedule that does not exist for the shape or the memory limit.
@@ -66,6 +66,6 @@ impl Misfit {
     }
 
     pub(crate) fn deadlock() -> Self {
-        Self { reason: "its order of actions deadlocks".to_owned(), hurdle: Hurdle::Run }
+        Self { reason: "its order of actions deadlocks".to_owned(), hurdle: BindingConstraint::Run }
     }
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::Pricing;
-use crate::host::{round_of, side_by_side};
+use crate::host::{jobs_per_round, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
 use crate::plan::{IterationPlan, Plan, Strategy};
 use crate::planners::breakdown::{RankTotals, StageTimes};
 use crate::planners::contents;
 use crate::planners::dhp::group_costs;
-use crate::planners::executed::{REMEMBERED, ReplicaRun, Runs, Tried, run_iteration};
+use crate::planners::executed::{REMEMBERED, ReplicaRun, Runs, TestedPlan, run_iteration};
 use crate::planners::hydraulis::pipeline_costs;
 use crate::planners::hydraulis::pipeline_costs::{DeviceTotals, SchemeStages};
 use crate::planners::module_layouts::module_costs;
@@ -25,12 +25,12 @@ use crate::workload::PackedBatch;
 
 /// A validated plan, its metrics and timelines. Only [`judge`] constructs it.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct EvaluatedPlan {
     planned: Planned,
     timelines: Vec<Timeline>,
 }
 
-impl Judged {
+impl EvaluatedPlan {
     /// Mean iteration time in s.
     pub fn iteration_s(&self) -> f64 {
         self.planned.metrics.iteration_s
@@ -51,12 +51,12 @@ impl Judged {
 pub(crate) fn judge(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    tried: &Tried,
+    tried: &TestedPlan,
     batches: &[PackedBatch],
     observer: &dyn Observer,
-) -> Result<Result<Judged, Violation>, Cancelled> {
+) -> Result<Result<EvaluatedPlan, Violation>, Cancelled> {
     let (plan, workers) = (tried.plan(), observer.workers());
-    if let Err(violation) = check_standing(scenario, plan, batches) {
+    if let Err(violation) = check_placement(scenario, plan, batches) {
         return Ok(Err(violation));
     }
     let arrangement = plan.arrangement();
@@ -67,13 +67,13 @@ pub(crate) fn judge(
     let mut accounts = group_costs::Accounts::default();
     let mut stages = StageTimes::new(arrangement.as_ref().map_or(plan.partition.stages.len(), |of| of.cut.len()));
     let mut ranks = RankTotals::new(plan.ranks());
-    let mut schemed = Schemed::new(scenario);
+    let mut schemed = SchemeTotals::new(scenario);
     let mut ready = VecDeque::new();
     for (iteration, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         let planned = &plan.iterations[iteration];
         if ready.is_empty() {
-            let round = round_of(workers).min(batches.len() - iteration);
+            let round = jobs_per_round(workers).min(batches.len() - iteration);
             ready.extend(side_by_side(workers, round, |place| {
                 let iteration = iteration + place;
                 checked_run(scenario, pricing, tried, iteration, &batches[iteration])
@@ -162,11 +162,11 @@ pub(crate) fn judge(
         decisions: plan.decisions.clone(),
         placement: module_costs::placement(scenario, plan, batches),
     };
-    Ok(Ok(Judged { planned, timelines }))
+    Ok(Ok(EvaluatedPlan { planned, timelines }))
 }
 
 /// Validates the static parts of a plan before simulation.
-fn check_standing(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
+fn check_placement(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
     let (training, devices) = (&scenario.training, scenario.cluster.devices());
     if plan.modules.is_empty() {
         check::check_assignment(plan, &scenario.model, devices, training, batches)
@@ -179,7 +179,7 @@ fn check_standing(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> 
 fn checked_run(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    tried: &Tried,
+    tried: &TestedPlan,
     iteration: usize,
     batch: &PackedBatch,
 ) -> Result<Runs, Violation> {
@@ -299,14 +299,14 @@ impl Balance {
 }
 
 /// Totals across iterations that use pipeline schemes.
-struct Schemed {
+struct SchemeTotals {
     stages: SchemeStages,
     devices: DeviceTotals,
     /// Labels of the strategies so far.
     known: Vec<String>,
 }
 
-impl Schemed {
+impl SchemeTotals {
     fn new(scenario: &Scenario) -> Self {
         let devices = DeviceTotals::new(scenario.cluster.devices());
         Self { stages: SchemeStages::new(), devices, known: Vec::new() }

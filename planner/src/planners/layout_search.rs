@@ -16,7 +16,7 @@ use crate::workload::PackedBatch;
 mod nearest;
 
 use crate::plan::describe;
-use crate::planners::infeasible::{Hurdle, Misfit};
+use crate::planners::infeasible::{BindingConstraint, Misfit};
 use crate::planners::layouts::{Candidate, candidates};
 use crate::planners::{NoPlan, replica};
 
@@ -96,7 +96,7 @@ enum Verdict {
 }
 
 /// Maximum iteration time in seconds: 115 days, well inside the range of nanoseconds.
-pub(crate) const LONGEST_SECONDS: f64 = 1e7;
+pub(crate) const MAX_SECONDS: f64 = 1e7;
 /// Rejection text for longer iterations.
 pub(crate) const ENDLESS: &str = "an iteration would take more than 115 days";
 
@@ -205,14 +205,14 @@ impl<'a> LayoutSearch<'a> {
         let heaviest = fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
         if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
             let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
-            return Err(Misfit { reason, hurdle: Hurdle::State(bytes, rank) });
+            return Err(Misfit { reason, hurdle: BindingConstraint::State(bytes, rank) });
         }
         let share = self.filling.least_work();
         let bound = match tunable {
             Some(tunable) => work_bound(table, &sized.partition, place, |ranges| share * least_work(tunable, ranges)),
             None => work_bound(table, &sized.partition, place, |ranges| share * table.stage_work(ranges)),
         };
-        if bound.secs() > LONGEST_SECONDS {
+        if bound.secs() > MAX_SECONDS {
             return Err(Misfit::rule(ENDLESS));
         }
         Ok((bound, sized))
@@ -306,7 +306,7 @@ impl<'a> LayoutSearch<'a> {
         }
         let end = StepEnd::of(layout.pipeline as usize, executions.iter());
         score.time = tails.iter().map(|costs| end.iteration_end(costs)).max().unwrap_or(Nanos::ZERO);
-        if score.time.secs() > 2.0 * LONGEST_SECONDS {
+        if score.time.secs() > 2.0 * MAX_SECONDS {
             return Verdict::Rejected(Misfit::rule("an iteration would take more than 115 days"));
         }
         Verdict::Simulated(score)
@@ -363,7 +363,7 @@ impl<'a> LayoutSearch<'a> {
         let nearest = memory.into_iter().take(KEPT_LOSERS - losers.len());
         losers.extend(nearest.map(|(layout, misfit, (rank, bytes))| Loser {
             layout: *layout,
-            reason: self.lack(rank, bytes, matches!(misfit.hurdle, Hurdle::Activations(..))),
+            reason: self.lack(rank, bytes, matches!(misfit.hurdle, BindingConstraint::Activations(..))),
             iteration_s: None,
             peak_memory_gib: Some(bytes.gib()),
         }));
@@ -409,7 +409,7 @@ impl<'a> LayoutSearch<'a> {
         let furthest = self.rejected.iter().map(|(_, misfit)| misfit.hurdle.stage()).max();
         let mut furthest = self.rejected.iter().filter(|(_, misfit)| Some(misfit.hurdle.stage()) == furthest);
         let binding = match (needs.first(), furthest.next()) {
-            (_, Some((_, misfit))) if misfit.hurdle == Hurdle::Run => misfit.reason.clone(),
+            (_, Some((_, misfit))) if misfit.hurdle == BindingConstraint::Run => misfit.reason.clone(),
             (Some(need), _) => {
                 format!("{} ({})", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
             }

@@ -2,21 +2,21 @@
 //! computation.
 
 use crate::outcome::Layout;
-use crate::scenario::budget::{self, LARGEST_MICROBATCH};
+use crate::scenario::budget::{self, MAX_MICROBATCH};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::ScheduleKind;
 use crate::training::ContextExchange;
 
 /// Limit on model chunks if the scenario leaves it open. More chunks add more communication than
 /// they save in bubbles.
-const MOST_CHUNKS: u32 = 8;
+const MAX_CHUNKS: u32 = 8;
 /// Limit on model chunks for dynamic schedules. These fill bubbles by reordering, and more chunks
 /// multiply the search space.
-const MOST_DYNAMIC_CHUNKS: u32 = 4;
+const MAX_DYNAMIC_CHUNKS: u32 = 4;
 
 /// Maximum simulated pipeline size in microbatches x stages. The costs need a quarter of a
 /// gigabyte.
-pub(crate) const MOST_CELLS: u64 = 4_000_000;
+pub(crate) const MAX_CELLS: u64 = 4_000_000;
 
 /// A layout, and the violated rule if it is invalid.
 pub(crate) struct Candidate {
@@ -67,16 +67,16 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
         | PlannerKind::InterleavedParameters
         | PlannerKind::LoopedBfs
         | PlannerKind::InterleavedZeroBubble => options(scenario.layout.chunks, || {
-            let chunks: Vec<u32> = (2..=MOST_CHUNKS).filter(divides).collect();
+            let chunks: Vec<u32> = (2..=MAX_CHUNKS).filter(divides).collect();
             if chunks.is_empty() { vec![2] } else { chunks }
         }),
         PlannerKind::WaitFreeCyclic => options(scenario.layout.chunks, || {
-            (1..=MOST_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || (pipeline > 1 && divides(chunks))).collect()
+            (1..=MAX_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || (pipeline > 1 && divides(chunks))).collect()
         }),
         // Chunks of the backbone, in addition to the encoder chunks.
         PlannerKind::Optimus => options(scenario.layout.chunks, || {
             let backbone = scenario.model.backbone().map_or(0, |backbone| backbone.layers);
-            (1..=MOST_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || pipeline * chunks <= backbone).collect()
+            (1..=MAX_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || pipeline * chunks <= backbone).collect()
         }),
         _ => vec![kind.schedule().map_or(1, |kind| kind.chunks(None)) as u32],
     }
@@ -85,7 +85,7 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
 /// Powers of two, up to the size at which all replicas still have a microbatch.
 fn microbatch_options(fixed: Option<u32>, sequences: u32, data: u32) -> Vec<u32> {
     options(fixed, || {
-        let most = (sequences / data).clamp(1, LARGEST_MICROBATCH);
+        let most = (sequences / data).clamp(1, MAX_MICROBATCH);
         (0..=most.ilog2()).map(|power| 1 << power).collect()
     })
 }
@@ -104,7 +104,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
             }
         }
         let trades = scenario.training.context_exchange == ContextExchange::AllToAll;
-        if trades && !module.trades_heads(layout.tensor, context) {
+        if trades && !module.supports_all_to_all(layout.tensor, context) {
             return Some(format!("CP {context} all-to-all cannot distribute the heads of {} over TP", module.name));
         }
     }
@@ -130,8 +130,8 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     if interleaved && longest < layout.pipeline && longest < each {
         return Some("groups shorter than PP deadlock".to_owned());
     }
-    if u64::from(stages) * u64::from(each) > MOST_CELLS {
-        return Some(format!("more than {MOST_CELLS} microbatches x stages"));
+    if u64::from(stages) * u64::from(each) > MAX_CELLS {
+        return Some(format!("more than {MAX_CELLS} microbatches x stages"));
     }
     let iteration = budget::of_layout(kind, stages, microbatches, layout.data);
     if iteration.times(u64::from(scenario.iterations)).excess().is_some() {

@@ -4,7 +4,7 @@ use crate::cost::overrides::{AtDegrees, TimedLayers, timed_layers};
 use crate::scenario::Scenario;
 
 /// Limit on listed degrees, worst fit first.
-const MOST_NAMED: usize = 12;
+const MAX_NAMED: usize = 12;
 
 /// Lists timed degrees, the fit error of T(l), and the source of the remaining times. `None` if no
 /// degree is timed.
@@ -29,13 +29,13 @@ pub(crate) fn words(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String
     }
     let count = timed.len();
     timed.sort_by(|a, b| b.1.fit.mean.total_cmp(&a.1.fit.mean).then(a.0.cmp(&b.0)));
-    let named = timed.iter().take(MOST_NAMED).map(|(degrees, timed)| {
+    let named = timed.iter().take(MAX_NAMED).map(|(degrees, timed)| {
         let (mean, most) = (timed.fit.mean * 100.0, timed.fit.most * 100.0);
         let (tensor, context, timings) = (degrees.tensor, degrees.context, timed.timings);
         format!("TP {tensor} CP {context} {mean:.1} % ({timings} timings, at most {most:.1} %)")
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let more = if count > MOST_NAMED { format!(", {} others less", count - MOST_NAMED) } else { String::new() };
+    let more = if count > MAX_NAMED { format!(", {} others less", count - MAX_NAMED) } else { String::new() };
     let overrides = &scenario.training.overrides;
     let mut scale =
         overrides.iter().rev().filter(|given| given.at.is_none() && given.is_for(module) && given.is_layer());

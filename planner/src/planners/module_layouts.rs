@@ -23,14 +23,14 @@ use space::anchor;
 pub(crate) use named::{NoPoint, PlannedPoint, plan_point};
 pub(crate) use points::{PointSeen, SeenPoint, points};
 pub(crate) use search::BEYOND;
-pub(crate) use space::{Ground, Mode, Point, Slot, degrees, space as points_of};
+pub(crate) use space::{Ground, Mode, ModuleShape, Point, degrees, space as points_of};
 
 use crate::cost::{Partition, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::plan::{IterationPlan, Plan};
 use crate::planners::NoPlan;
-use crate::planners::batches::Drafted;
+use crate::planners::batches::SpanCount;
 use crate::planners::infeasible::Misfit;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::workload::PackedBatch;

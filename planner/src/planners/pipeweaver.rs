@@ -16,8 +16,8 @@ mod tuning;
 
 use crate::action::Schedule;
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
-use crate::host::{Alone, Unwatched, Watch, Workers};
-use crate::observer::{Cancelled, Observer, UntilCancelled};
+use crate::host::{NeverCancelled, SequentialWorkers, Watch, Workers};
+use crate::observer::{Cancelled, Observer, ObserverCancellation};
 use crate::outcome::{Layout, SolverStatus};
 use crate::plan::{IterationPlan, Plan, ReplicaPlan};
 use crate::planners::batches::EachBatch;
@@ -35,7 +35,7 @@ use steps::{Ordered, order};
 
 /// Minimum work after splitting and reduced recomputation, relative to undivided microbatches. Used
 /// to prune layouts.
-const LEAST_WORK: f64 = 0.6;
+const MIN_WORK: f64 = 0.6;
 
 pub(crate) struct PipeWeaver {
     pub(crate) step: Step,
@@ -64,7 +64,8 @@ impl Filling for PipeWeaver {
     ) -> Result<(PipelineCosts, Schedule), Misfit> {
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
         // Layouts are compared by the fastest start ranking; no rollouts are used.
-        let quick = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+        let quick =
+            Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &SequentialWorkers, watch: &NeverCancelled };
         let step = self.step;
         let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
         Ok((ordered.costs, ordered.plan.schedule))
@@ -75,7 +76,7 @@ impl Filling for PipeWeaver {
     }
 
     fn least_work(&self) -> f64 {
-        LEAST_WORK
+        MIN_WORK
     }
 
     fn chooses_strategies(&self) -> bool {
@@ -158,11 +159,11 @@ fn fill(
     // A ranking search uses all workers for a batch. Otherwise batches run in parallel.
     let filled = if kind.searches_rankings() && scenario.search.rollouts > 0 {
         each.in_turn(observer, |index, batch, observer| {
-            fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
+            fill(index, batch, (observer.workers(), &ObserverCancellation(observer)))
         })?
     } else {
         each.side_by_side(observer, |index, batch, observer| {
-            fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
+            fill(index, batch, (observer.workers(), &ObserverCancellation(observer)))
         })?
     };
     Ok(filled.map(|filled| {

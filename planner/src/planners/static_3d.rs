@@ -10,8 +10,8 @@ use crate::model::{Module, ModuleRole};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::plan::{IterationPlan, Plan, ReplicaPlan};
-use crate::planners::batches::Drafted;
-use crate::planners::executed::{Tried, fits};
+use crate::planners::batches::SpanCount;
+use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::infeasible::Misfit;
 use crate::planners::layout_search;
 use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
@@ -168,7 +168,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Tried, NoPlan>, Cancelled> {
+) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
     if let Some(why) = does_not_apply(scenario, kind) {
         return Ok(Err(NoPlan { binding: why, search: Search::default() }));
     }

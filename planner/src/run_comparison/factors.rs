@@ -9,11 +9,11 @@
 use crate::cost::overrides::{CostOverride, LAYER, OverridePhase};
 
 /// Minimum factor; the maximum is its inverse.
-const LEAST: f64 = 0.02;
+const MIN: f64 = 0.02;
 /// Relative tolerance for the target.
 const CLOSE: f64 = 5e-4;
 /// Maximum number of simulations.
-const MOST_EVALUATIONS: u32 = 14;
+const MAX_EVALUATIONS: u32 = 14;
 
 /// Factors on the layers of all modules.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -128,7 +128,7 @@ impl Search {
             _ => self.beyond(known),
         };
         self.before = Some(known);
-        self.factor = next.clamp(self.factor * 0.2, self.factor * 5.0).clamp(LEAST, 1.0 / LEAST);
+        self.factor = next.clamp(self.factor * 0.2, self.factor * 5.0).clamp(MIN, 1.0 / MIN);
     }
 
     /// Extrapolates while all points are on the same side of the target: linearly through the last
@@ -159,7 +159,7 @@ pub fn solve<E>(
     }
     let (mut forward, mut backward) = (Search::new(first), Search::new(second));
     let mut best: Option<(f64, Solved)> = None;
-    for evaluations in 1..=MOST_EVALUATIONS {
+    for evaluations in 1..=MAX_EVALUATIONS {
         let factors = Factors { forward: forward.factor, backward: backward.factor };
         let reached = evaluate(factors)?;
         let [a, b] = match target {

@@ -122,7 +122,7 @@ pub fn phase_times(timers: &[Timed<'_>]) -> Vec<PhaseTimes> {
 
 /// Ranks whose timers a log prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum TimerRanks {
     /// The last pipeline rank.
     LastRank,
     /// The slowest rank for each timer.
@@ -165,19 +165,19 @@ impl PredictedPhases {
 /// The busy time of a rank is split into forward and backward by the ratio of the mean stage times.
 /// The sum of maximum waits for different timers is not the time of any rank, so the waiting time
 /// is only returned for a single rank.
-pub fn predicted_phases(planned: &Planned, whose: Whose, timeline: Option<&Timeline>) -> PredictedPhases {
+pub fn predicted_phases(planned: &Planned, whose: TimerRanks, timeline: Option<&Timeline>) -> PredictedPhases {
     let last = planned.ranks.len().saturating_sub(1) as u32;
     let most = |of: &dyn Fn(&RankSummary) -> Option<f64>| match whose {
-        Whose::LastRank => planned.ranks.last().and_then(of),
-        Whose::Slowest => planned.ranks.iter().filter_map(of).max_by(f64::total_cmp),
+        TimerRanks::LastRank => planned.ranks.last().and_then(of),
+        TimerRanks::Slowest => planned.ranks.iter().filter_map(of).max_by(f64::total_cmp),
     };
     let busy = |rank: &RankSummary| rank.time.compute_s + rank.time.recompute_s + rank.time.exposed_s;
     PredictedPhases {
         forward_s: most(&|rank| Some(busy(rank) * forward_share(planned, rank.rank)?)),
         backward_s: most(&|rank| Some(busy(rank) * (1.0 - forward_share(planned, rank.rank)?))),
         waiting_s: match whose {
-            Whose::LastRank => timeline.and_then(|timeline| waiting(timeline, last)),
-            Whose::Slowest => None,
+            TimerRanks::LastRank => timeline.and_then(|timeline| waiting(timeline, last)),
+            TimerRanks::Slowest => None,
         },
         reduction_s: most(&|rank| Some(rank.time.sync_s)),
         optimizer_s: most(&|rank| Some(rank.time.optimizer_s)),

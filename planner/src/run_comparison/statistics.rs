@@ -8,12 +8,12 @@ const FAR: f64 = 5.0;
 /// Minimum deviation, as a fraction of the median. Clock resolution and printed digits cause at
 /// least this noise, and a run with identical steps has zero deviation. A step within `FAR` times
 /// this value (1 %) of its median is never an outlier.
-const LEAST_DEVIATION: f64 = 0.002;
+const MIN_DEVIATION: f64 = 0.002;
 /// Maximum number of warm-up steps at the start of a segment, while allocators, compilers and
 /// caches settle.
 const WARM_UP: usize = 10;
 /// Minimum number of timed steps per segment to exclude the first step unconditionally.
-const FEWEST: usize = 3;
+const MIN: usize = 3;
 
 /// A logged step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,11 +130,11 @@ pub fn sift(steps: &[Step]) -> Sifted {
 
 /// Classifies the timed steps of one segment.
 fn sort_out(timed: &[(usize, f64)], sifted: &mut Sifted) {
-    let behind_first = usize::from(timed.len() >= FEWEST);
+    let behind_first = usize::from(timed.len() >= MIN);
     let times: Vec<f64> = timed[behind_first..].iter().map(|(_, seconds)| *seconds).collect();
     let Some(centre) = median(&times) else { return };
     let distances: Vec<f64> = times.iter().map(|seconds| (seconds - centre).abs()).collect();
-    let deviation = median(&distances).unwrap_or(0.0).max(LEAST_DEVIATION * centre);
+    let deviation = median(&distances).unwrap_or(0.0).max(MIN_DEVIATION * centre);
     let mut warming = true;
     for (place, &(index, seconds)) in timed.iter().enumerate() {
         let deviations = (seconds - centre) / deviation;

@@ -200,7 +200,7 @@ fn planned(scenario: &ValidScenario) -> Planned {
 }
 
 fn evaluation(planned: &Planned) -> Evaluation {
-    let phases = predicted_phases(planned, Whose::LastRank, None);
+    let phases = predicted_phases(planned, TimerRanks::LastRank, None);
     Evaluation {
         forward_s: phases.forward_s.unwrap(),
         backward_s: phases.backward_s.unwrap(),

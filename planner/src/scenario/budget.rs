@@ -5,7 +5,7 @@
 
 mod memory;
 
-pub(crate) use memory::{Judging, least_bytes};
+pub(crate) use memory::{EvaluationSize, least_bytes};
 pub use memory::{memory_error, plan_bytes, search_bytes};
 
 use super::{PlannerKind, Scenario};
@@ -13,14 +13,14 @@ use crate::workload::Packing;
 
 /// Maximum spans in stored timelines. A result stores the timeline for a single replica per planner
 /// and iteration.
-pub(crate) const MOST_SPANS: u64 = 20_000_000;
+pub(crate) const MAX_SPANS: u64 = 20_000_000;
 /// Maximum simulated spans for all replicas. The orders remain in memory during plan evaluation.
-pub(crate) const MOST_SIMULATED: u64 = 60_000_000;
+pub(crate) const MAX_SIMULATED: u64 = 60_000_000;
 /// Timeline bytes per span: 37 for the span, 37 for its send, and the memory chart, which has up to
 /// three points (16 bytes each) per forward and backward.
 const BYTES_PER_SPAN: u64 = 2 * 37 + 24;
 /// Maximum sequences per microbatch if the scenario does not fix it.
-pub(crate) const LARGEST_MICROBATCH: u32 = 64;
+pub(crate) const MAX_MICROBATCH: u32 = 64;
 
 /// Stored and simulated spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,19 +44,19 @@ impl Spans {
 
     /// Returns an error message if a limit is exceeded.
     pub(crate) fn excess(self) -> Option<String> {
-        if self.kept > MOST_SPANS {
+        if self.kept > MAX_SPANS {
             let (spans, gigabytes) = (millions(self.kept), gigabytes(self.kept));
-            return Some(format!("{spans} spans ({gigabytes} GB); the limit is {}", millions(MOST_SPANS)));
+            return Some(format!("{spans} spans ({gigabytes} GB); the limit is {}", millions(MAX_SPANS)));
         }
-        (self.simulated > MOST_SIMULATED).then(|| {
-            format!("{} spans over all replicas; the limit is {}", millions(self.simulated), millions(MOST_SIMULATED))
+        (self.simulated > MAX_SIMULATED).then(|| {
+            format!("{} spans over all replicas; the limit is {}", millions(self.simulated), millions(MAX_SIMULATED))
         })
     }
 
     /// Returns the maximum factor by which these spans still fit into the limits.
     fn fitting(self) -> u64 {
-        let kept = MOST_SPANS.checked_div(self.kept).unwrap_or(u64::MAX);
-        kept.min(MOST_SIMULATED.checked_div(self.simulated).unwrap_or(u64::MAX))
+        let kept = MAX_SPANS.checked_div(self.kept).unwrap_or(u64::MAX);
+        kept.min(MAX_SIMULATED.checked_div(self.simulated).unwrap_or(u64::MAX))
     }
 }
 
@@ -111,7 +111,7 @@ fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
     let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
     let stages = pipeline.saturating_mul(chunks).min(model.layers().max(1));
     let sequences = fewest_sequences(scenario);
-    let microbatch = request.microbatch.unwrap_or_else(|| (sequences / data).clamp(1, LARGEST_MICROBATCH)).max(1);
+    let microbatch = request.microbatch.unwrap_or_else(|| (sequences / data).clamp(1, MAX_MICROBATCH)).max(1);
     of_layout(kind, stages, sequences.div_ceil(microbatch), data)
 }
 

@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
         let what = Waiting { ready, order, stage: stage as u32 };
         let phase = turn.phases[usize::from(backward)];
         if phase as usize > self.phase[rank] {
-            self.queues[rank].put_off(phase, what);
+            self.queues[rank].defer(phase, what);
         } else {
             self.admit(rank, what);
             self.race.set(rank, self.queues[rank].next());

@@ -1,6 +1,6 @@
 //! Converts a request to pipeline costs.
 
-use super::question::{Per, PerStage, ScheduleQuestion};
+use super::question::{Per, PerStage, ScheduleRequest};
 use crate::action::Schedule;
 use crate::cost::pipeline::NO_GAIN_PPM;
 use crate::cost::{PipelineCosts, UniformTimes};
@@ -26,7 +26,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Uses a millionth of the unit as step, or a coarser step if pairs overlap.
-    pub(crate) fn of(question: &ScheduleQuestion) -> Self {
+    pub(crate) fn of(question: &ScheduleRequest) -> Self {
         let times = &question.times;
         let pair = times.forward.largest() + times.input_grad.largest() + times.weight_grad.largest();
         let mut clock = Self { per_unit: UNIT_NS as f64, step_ns: 1 };
@@ -65,7 +65,7 @@ pub(crate) struct BenchCosts {
 impl BenchCosts {
     /// Clears the overlap gain if the schedule contains no overlapped pairs, so that the lower
     /// bound can ignore it.
-    pub(crate) fn forget_unused_gain(&mut self, schedule: &Schedule) {
+    pub(crate) fn clear_unused_gain(&mut self, schedule: &Schedule) {
         if !schedule.orders.iter().flatten().any(|action| action.with_next) {
             self.costs.overlapped_ppm = NO_GAIN_PPM;
         }
@@ -76,7 +76,7 @@ impl BenchCosts {
 ///
 /// # Errors
 /// Names the field if its length does not match the stages or microbatches.
-pub(crate) fn costs(question: &ScheduleQuestion, clock: Clock, flows: Flows) -> Result<BenchCosts, String> {
+pub(crate) fn costs(question: &ScheduleRequest, clock: Clock, flows: Flows) -> Result<BenchCosts, String> {
     let times = &question.times;
     let shares = shares(times.per, &flows);
     let stage = Stages { per: times.per, flows: &flows, shares: &shares };
@@ -104,7 +104,7 @@ pub(crate) fn costs(question: &ScheduleQuestion, clock: Clock, flows: Flows) -> 
 
 /// Duration of an overlapped pair relative to the sum, in ppm. The ratio rounds up because pair
 /// durations round down; the result is the requested time.
-fn overlapped_ppm(question: &ScheduleQuestion) -> u64 {
+fn overlapped_ppm(question: &ScheduleRequest) -> u64 {
     let times = &question.times;
     let both = times.forward.mean() + times.input_grad.mean() + times.weight_grad.mean();
     match times.overlapped {

@@ -2,8 +2,8 @@
 
 use super::costs::{ACTIVATION_BYTES, BenchCosts, Clock, activation_bytes, activations};
 use super::memory;
-use super::question::ScheduleQuestion;
-use super::report::{BrokenCap, CapReport, ClosedFormReport, ScheduleReport};
+use super::question::ScheduleRequest;
+use super::report::{CapReport, ClosedFormReport, LimitViolation, ScheduleReport};
 use crate::action::Schedule;
 use crate::cost::PipelineCosts;
 use crate::export::torch_csv_of;
@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos};
 
 /// A simulated schedule.
 pub(crate) struct Run<'a> {
-    pub question: &'a ScheduleQuestion,
+    pub question: &'a ScheduleRequest,
     pub clock: Clock,
     pub bench: &'a BenchCosts,
     pub schedule: &'a Schedule,
@@ -120,7 +120,10 @@ impl Run<'_> {
 fn cap(limit: f64, peaks: &[Bytes]) -> CapReport {
     let most = peaks.iter().enumerate().max_by_key(|&(rank, peak)| (peak, std::cmp::Reverse(rank)));
     let broken = most.filter(|(_, peak)| **peak > activation_bytes(limit));
-    CapReport { limit, broken: broken.map(|(rank, &peak)| BrokenCap { rank: rank as u32, needed: activations(peak) }) }
+    CapReport {
+        limit,
+        broken: broken.map(|(rank, &peak)| LimitViolation { rank: rank as u32, needed: activations(peak) }),
+    }
 }
 
 fn stage_times(costs: &PipelineCosts) -> Option<StageTimes> {

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::question::{ActionTimes, SCHEMA, ScheduleQuestion};
+use super::question::{ActionTimes, SCHEMA, ScheduleRequest};
 use crate::scenario::FieldError;
 
 /// Parses a request.
@@ -11,7 +11,7 @@ use crate::scenario::FieldError;
 /// # Errors
 /// Returns the JSON pointer to the first malformed field. [`super::ValidQuestion::new`] reports all
 /// well-formed fields that have invalid values.
-pub fn parse(json: &str) -> Result<ScheduleQuestion, Vec<FieldError>> {
+pub fn parse(json: &str) -> Result<ScheduleRequest, Vec<FieldError>> {
     let value: Value =
         serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
     let Some(root) = value.as_object() else {

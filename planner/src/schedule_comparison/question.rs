@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "schedule/1";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct ScheduleQuestion {
+pub struct ScheduleRequest {
     /// Schema name, "schedule/1".
     pub schema: String,
     /// Pipeline ranks, p.

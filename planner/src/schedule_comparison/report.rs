@@ -12,7 +12,7 @@ pub const ANSWER_SCHEMA: &str = "schedule-answer/1";
 /// Results for all requested schedules in request order: kinds, then tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ScheduleAnswer {
+pub struct ScheduleResponse {
     /// Schema name, "schedule-answer/1".
     pub schema: String,
     /// Nanoseconds per time unit in timelines.
@@ -126,13 +126,13 @@ pub struct CapReport {
     pub limit: f64,
     /// Rank that exceeds the limit by the maximum amount. Omitted if all ranks respect the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<BrokenCap>,
+    pub broken: Option<LimitViolation>,
 }
 
 /// A rank that exceeds the memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BrokenCap {
+pub struct LimitViolation {
     /// Rank index.
     pub rank: u32,
     /// Peak activations on the rank.

@@ -2,9 +2,9 @@
 
 use super::costs::{ACTIVATION_BYTES, BenchCosts, Clock, UNIT_NS, activation_bytes, activations, costs};
 use super::measure::Run;
-use super::question::{ImportedTable, ScheduleQuestion};
-use super::report::{ANSWER_SCHEMA, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry, ScheduleReport};
-use super::validate::{LONGEST_NS, ValidQuestion};
+use super::question::{ImportedTable, ScheduleRequest};
+use super::report::{ANSWER_SCHEMA, EntryOutcome, Refusal, ScheduleEntry, ScheduleReport, ScheduleResponse};
+use super::validate::{MAX_NS, ValidRequest};
 use crate::action::Schedule;
 use crate::check::check_run;
 use crate::host::Watch;
@@ -17,13 +17,13 @@ use crate::units::Bytes;
 const ROWS: usize = 1024;
 
 /// Returns an outcome per requested schedule: metrics, or the rejection.
-pub fn answer(question: &ValidQuestion) -> ScheduleAnswer {
+pub fn answer(question: &ValidRequest) -> ScheduleResponse {
     let bench = Bench { question: question.question(), clock: Clock::of(question.question()) };
     whole(bench.entries(question.limits().actions).collect())
 }
 
 /// Cancellable version. Returns `None` if the cancellation check fires before the final schedule.
-pub fn answer_while(question: &ValidQuestion, watch: &dyn Watch) -> Option<ScheduleAnswer> {
+pub fn answer_while(question: &ValidRequest, watch: &dyn Watch) -> Option<ScheduleResponse> {
     let bench = Bench { question: question.question(), clock: Clock::of(question.question()) };
     let mut entries = Vec::new();
     for entry in bench.entries(question.limits().actions) {
@@ -35,8 +35,8 @@ pub fn answer_while(question: &ValidQuestion, watch: &dyn Watch) -> Option<Sched
     Some(whole(entries))
 }
 
-fn whole(entries: Vec<ScheduleEntry>) -> ScheduleAnswer {
-    ScheduleAnswer { schema: ANSWER_SCHEMA.to_owned(), unit_ns: UNIT_NS, activation_bytes: ACTIVATION_BYTES, entries }
+fn whole(entries: Vec<ScheduleEntry>) -> ScheduleResponse {
+    ScheduleResponse { schema: ANSWER_SCHEMA.to_owned(), unit_ns: UNIT_NS, activation_bytes: ACTIVATION_BYTES, entries }
 }
 
 impl From<Result<ScheduleReport, Refusal>> for EntryOutcome {
@@ -66,7 +66,7 @@ impl From<Refused> for Refusal {
 }
 
 struct Bench<'a> {
-    question: &'a ScheduleQuestion,
+    question: &'a ScheduleRequest,
     clock: Clock,
 }
 
@@ -119,8 +119,8 @@ impl Bench<'_> {
         let mut bench = costs(self.question, self.clock, imported.flows).map_err(Refusal::because)?;
         // Validation limits the duration of generated schedules only; tables can contain more
         // cells.
-        if self.longest_ns(&bench) > LONGEST_NS {
-            let most = LONGEST_NS / UNIT_NS as f64;
+        if self.longest_ns(&bench) > MAX_NS {
+            let most = MAX_NS / UNIT_NS as f64;
             return Err(Refusal::because(format!(
                 "all its actions together may last longer than {most}; take a larger unit"
             )));
@@ -151,7 +151,7 @@ impl Bench<'_> {
         of: Option<(ScheduleKind, Shape)>,
         notes: Vec<String>,
     ) -> Result<ScheduleReport, Refusal> {
-        bench.forget_unused_gain(schedule);
+        bench.clear_unused_gain(schedule);
         let execution = execute(schedule, &bench.costs).map_err(|deadlock| {
             let address = |placed| CellAddress::of(schedule, placed);
             let waits: Vec<CellWait> = wait_cycle(schedule, &bench.costs.flows, &deadlock)

@@ -18,12 +18,12 @@ fn question(fields: serde_json::Value) -> serde_json::Value {
     question
 }
 
-fn answered(fields: serde_json::Value) -> ScheduleAnswer {
+fn answered(fields: serde_json::Value) -> ScheduleResponse {
     let question = parse(&question(fields).to_string()).unwrap();
-    let answer = answer(&ValidQuestion::new(question, Limits::SERVED).unwrap());
+    let answer = answer(&ValidRequest::new(question, Limits::SERVED).unwrap());
     // The result must survive a JSON round trip.
     let text = serde_json::to_string(&answer).unwrap();
-    assert_eq!(serde_json::from_str::<ScheduleAnswer>(&text).unwrap(), answer);
+    assert_eq!(serde_json::from_str::<ScheduleResponse>(&text).unwrap(), answer);
     answer
 }
 
@@ -73,8 +73,8 @@ fn both_measures_and_the_closed_form_are_those_of_the_reference() {
 #[test]
 fn a_broken_cap_names_rank_and_need() {
     let reports = reports(json!({"kinds": ["gpipe", "1f1b", "zb_h1", "wait_free_cyclic"], "memory_cap": 2.5}));
-    let broken: Vec<Option<BrokenCap>> = reports.iter().map(|report| report.cap.unwrap().broken).collect();
-    let broken_by = |needed| Some(BrokenCap { rank: 0, needed });
+    let broken: Vec<Option<LimitViolation>> = reports.iter().map(|report| report.cap.unwrap().broken).collect();
+    let broken_by = |needed| Some(LimitViolation { rank: 0, needed });
     assert_eq!(broken, [broken_by(12.0), broken_by(4.0), None, None]);
     let refused = refusals(json!({"kinds": ["zb_h2", "wait_free_cyclic"], "memory_cap": 0.5}));
     assert_eq!(
@@ -213,7 +213,7 @@ fn a_made_schedule_that_cannot_run_shows_its_circle() {
 fn errors(fields: serde_json::Value) -> Vec<FieldError> {
     match parse(&question(fields).to_string()) {
         Err(errors) => errors,
-        Ok(question) => ValidQuestion::new(question, Limits::SERVED).unwrap_err(),
+        Ok(question) => ValidRequest::new(question, Limits::SERVED).unwrap_err(),
     }
 }
 
@@ -301,7 +301,7 @@ fn an_answer_ends_when_nobody_waits() {
         }
     }
     let asked = question(json!({ "kinds": ["1f1b", "gpipe"] }));
-    let valid = ValidQuestion::new(parse(&asked.to_string()).unwrap(), Limits::SERVED).unwrap();
+    let valid = ValidRequest::new(parse(&asked.to_string()).unwrap(), Limits::SERVED).unwrap();
     assert_eq!(answer_while(&valid, &Gone), None);
-    assert_eq!(answer_while(&valid, &crate::host::Unwatched), Some(answer(&valid)));
+    assert_eq!(answer_while(&valid, &crate::host::NeverCancelled), Some(answer(&valid)));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::costs::UNIT_NS;
-use super::question::{Per, PerStage, SCHEMA, ScheduleQuestion};
+use super::question::{Per, PerStage, SCHEMA, ScheduleRequest};
 use crate::scenario::FieldError;
 use crate::schedule::ScheduleKind;
 use crate::schedule::csv::MAX_BYTES;
@@ -16,9 +16,9 @@ const MICROBATCHES: u32 = 1_000_000;
 /// Maximum chunks per rank.
 const CHUNKS: u32 = 64;
 /// Maximum time and activation, in request units.
-const LARGEST: f64 = 1e9;
+const MAX: f64 = 1e9;
 /// Maximum total time in nanoseconds. JavaScript represents integers exactly up to 2^53.
-pub(crate) const LONGEST_NS: f64 = 9e15;
+pub(crate) const MAX_NS: f64 = 9e15;
 /// Maximum number of tables; `NAME` limits the characters in a table name.
 const TABLES: usize = 16;
 const NAME: usize = 200;
@@ -39,17 +39,17 @@ impl Limits {
 
 /// A validated request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ValidQuestion {
-    question: ScheduleQuestion,
+pub struct ValidRequest {
+    question: ScheduleRequest,
     limits: Limits,
 }
 
-impl ValidQuestion {
+impl ValidRequest {
     /// Validates all fields.
     ///
     /// # Errors
     /// Returns all invalid fields.
-    pub fn new(question: ScheduleQuestion, limits: Limits) -> Result<Self, Vec<FieldError>> {
+    pub fn new(question: ScheduleRequest, limits: Limits) -> Result<Self, Vec<FieldError>> {
         let mut check = Check { question: &question, errors: Vec::new() };
         check.sizes();
         check.times();
@@ -63,7 +63,7 @@ impl ValidQuestion {
     }
 
     /// Returns the request.
-    pub const fn question(&self) -> &ScheduleQuestion {
+    pub const fn question(&self) -> &ScheduleRequest {
         &self.question
     }
 
@@ -74,7 +74,7 @@ impl ValidQuestion {
 }
 
 struct Check<'a> {
-    question: &'a ScheduleQuestion,
+    question: &'a ScheduleRequest,
     errors: Vec<FieldError>,
 }
 
@@ -105,7 +105,7 @@ impl Check<'_> {
         self.whole("/chunks", question.chunks, CHUNKS);
         self.whole("/group", question.group, MICROBATCHES);
         if let Some(cap) = question.memory_cap {
-            self.number("/memory_cap", cap, 0.0, LARGEST * 1000.0);
+            self.number("/memory_cap", cap, 0.0, MAX * 1000.0);
         }
     }
 
@@ -114,7 +114,7 @@ impl Check<'_> {
         self.values("/times/forward", &times.forward);
         self.values("/times/input_grad", &times.input_grad);
         self.values("/times/weight_grad", &times.weight_grad);
-        self.number("/times/communication", times.communication, 0.0, LARGEST);
+        self.number("/times/communication", times.communication, 0.0, MAX);
         let Some(overlapped) = times.overlapped else { return };
         let (forward, backward) = (times.forward.mean(), times.input_grad.mean() + times.weight_grad.mean());
         let (least, most) = (forward.max(backward), forward + backward);
@@ -144,7 +144,7 @@ impl Check<'_> {
     /// Checks all values and the list length.
     fn values(&mut self, pointer: &str, values: &PerStage) {
         for (below, value) in values.values() {
-            self.number(&format!("{pointer}{below}"), value, 0.0, LARGEST);
+            self.number(&format!("{pointer}{below}"), value, 0.0, MAX);
         }
         match values {
             PerStage::Equal(_) => {}
@@ -235,8 +235,8 @@ impl Check<'_> {
         let times = &question.times;
         let longest = times.forward.largest() + times.input_grad.largest() + times.weight_grad.largest();
         let cells = question.kinds.iter().map(cells).max().unwrap_or(0).max(1) as f64;
-        if (longest + 2.0 * times.communication) * cells * UNIT_NS as f64 > LONGEST_NS {
-            let most = LONGEST_NS / UNIT_NS as f64;
+        if (longest + 2.0 * times.communication) * cells * UNIT_NS as f64 > MAX_NS {
+            let most = MAX_NS / UNIT_NS as f64;
             self.refuse("/times", format!("all actions together may last longer than {most}; take a larger unit"));
         }
     }

@@ -15,7 +15,7 @@ const SEQUENCES: usize = 100_000;
 /// Maximum ranks.
 const RANKS: u32 = 65_536;
 /// Maximum sequence length. The square is exact to 1 part in 10^15.
-const LONGEST: u64 = 1_000_000_000;
+const MAX: u64 = 1_000_000_000;
 
 /// A global batch to partition into microbatches and groups.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -40,7 +40,7 @@ pub struct Question {
     pub cost: Cost,
     /// Solver effort relative to the published two-stage algorithm.
     #[serde(default)]
-    pub effort: HowFar,
+    pub effort: EffortLevel,
 }
 
 /// Permitted group degrees.
@@ -59,7 +59,7 @@ pub enum Degrees {
 /// Solver effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HowFar {
+pub enum EffortLevel {
     /// Published algorithm: grouping by memory only.
     Published,
     /// All grouping methods that the planner uses.
@@ -93,13 +93,13 @@ pub struct Cost {
     pub ranks_per_node: Option<u32>,
     /// Group communication method.
     #[serde(default)]
-    pub exchange: How,
+    pub exchange: ExchangeMethod,
 }
 
 /// Group communication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum ExchangeMethod {
     /// Ring attention.
     #[default]
     Ring,
@@ -190,9 +190,9 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
         cost: &cost,
     };
     let effort = match question.effort {
-        HowFar::Published => Effort::Published,
-        HowFar::Portfolio => Effort::Portfolio,
-        HowFar::Unpacked => Effort::Unpacked,
+        EffortLevel::Published => Effort::Published,
+        EffortLevel::Portfolio => Effort::Portfolio,
+        EffortLevel::Unpacked => Effort::Unpacked,
     };
     let found = plan(problem, effort).map_err(|error| vec![field_error(&error)])?;
     let powers = degrees.powers_of_two();
@@ -249,8 +249,8 @@ impl Cost {
             across_nodes: self.bandwidth_across.unwrap_or(self.bandwidth),
             ranks_per_node: self.ranks_per_node.unwrap_or(ranks.max(1)),
             exchange: match self.exchange {
-                How::Ring => Exchange::Ring,
-                How::AllToAll => Exchange::AllToAll,
+                ExchangeMethod::Ring => Exchange::Ring,
+                ExchangeMethod::AllToAll => Exchange::AllToAll,
             },
         }
     }
@@ -265,8 +265,8 @@ fn sequences(question: &Question) -> Result<Vec<Sequence>, Vec<FieldError>> {
             format!("{} sequences are more than {SEQUENCES}", question.lengths.len()),
         ));
     }
-    for (place, length) in question.lengths.iter().enumerate().filter(|(_, length)| **length > LONGEST) {
-        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {LONGEST}")));
+    for (place, length) in question.lengths.iter().enumerate().filter(|(_, length)| **length > MAX) {
+        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {MAX}")));
     }
     if !question.eta.is_empty() && question.eta.len() != question.lengths.len() {
         let detail = format!("{} mask factors for {} lengths", question.eta.len(), question.lengths.len());
@@ -308,13 +308,13 @@ fn field_error(error: &GroupError) -> FieldError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Alone, Unwatched};
+    use crate::host::{NeverCancelled, SequentialWorkers};
 
     const COST: &str = r#"{"a1": 1e-9, "a2": 1e-6, "a3": 1000.0, "b1": 0.001, "b2": 0.001, "bandwidth": 1e9}"#;
 
     fn asked(fields: &str) -> Result<Answer, Vec<FieldError>> {
         let question = serde_json::from_str(&format!("{{{fields}, \"cost\": {COST}}}")).unwrap();
-        answer(&question, &Alone, &Unwatched)
+        answer(&question, &SequentialWorkers, &NeverCancelled)
     }
 
     /// At 100 tokens per rank, 300 tokens need three ranks, 90 tokens a single rank: a microbatch

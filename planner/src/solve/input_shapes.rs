@@ -11,9 +11,9 @@ const ITEMS: usize = 65_536;
 /// Maximum number of images, frames and clips in a request.
 const INPUTS: u64 = 1_000_000;
 /// Maximum image width or height in pixels.
-const LONGEST_EDGE: u32 = 65_536;
+const MAX_EDGE: u32 = 65_536;
 /// Maximum clip duration: one day.
-const LONGEST_CLIP_S: f64 = 86_400.0;
+const MAX_CLIP_S: f64 = 86_400.0;
 
 /// Dataset items as stored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -81,23 +81,17 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
         let sized = item.images.iter().enumerate().map(|(image, size)| (format!("images/{image}"), size));
         let frame = item.frame.iter().map(|size| ("frame".to_owned(), size));
         for (name, size) in
-            sized.chain(frame).filter(|(_, size)| size.iter().any(|edge| !(1..=LONGEST_EDGE).contains(edge)))
+            sized.chain(frame).filter(|(_, size)| size.iter().any(|edge| !(1..=MAX_EDGE).contains(edge)))
         {
             let [width, height] = size;
-            wrong(
-                &format!("/items/{place}/{name}"),
-                format!("{width} x {height} pixels: edges are 1 to {LONGEST_EDGE}"),
-            );
+            wrong(&format!("/items/{place}/{name}"), format!("{width} x {height} pixels: edges are 1 to {MAX_EDGE}"));
         }
         if item.frames > 0 && item.frame.is_none() {
             wrong(&format!("/items/{place}/frame"), "the size of the frames is missing".to_owned());
         }
         for (clip, seconds) in item.clips_s.iter().enumerate() {
-            if !(0.0..=LONGEST_CLIP_S).contains(seconds) {
-                wrong(
-                    &format!("/items/{place}/clips_s/{clip}"),
-                    format!("{seconds} is not from 0 to {LONGEST_CLIP_S} s"),
-                );
+            if !(0.0..=MAX_CLIP_S).contains(seconds) {
+                wrong(&format!("/items/{place}/clips_s/{clip}"), format!("{seconds} is not from 0 to {MAX_CLIP_S} s"));
             }
         }
     }

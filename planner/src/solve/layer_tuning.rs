@@ -12,7 +12,7 @@ use crate::units::{Bytes, Seconds};
 /// Maximum candidates in total.
 const CANDIDATES: usize = 200_000;
 /// Maximum candidate time in seconds.
-const LONGEST_S: f64 = 1e6;
+const MAX_S: f64 = 1e6;
 /// Default node limit.
 const NODES: u64 = 1_000_000;
 
@@ -119,8 +119,8 @@ fn costs(question: &Question, errors: &mut Vec<FieldError>) {
     }
     for (pair, candidates) in question.pairs.iter().enumerate() {
         for (at, candidate) in candidates.iter().enumerate() {
-            if !(0.0..=LONGEST_S).contains(&candidate.time) {
-                let detail = format!("{} is not a time from 0 to {LONGEST_S} s", candidate.time);
+            if !(0.0..=MAX_S).contains(&candidate.time) {
+                let detail = format!("{} is not a time from 0 to {MAX_S} s", candidate.time);
                 wrong(&format!("/pairs/{pair}/{at}/time"), detail);
             }
         }

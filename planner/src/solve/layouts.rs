@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::layouts::Freedom;
 use crate::host::{Watch, Workers};
 use crate::plan::ModuleLayout;
-use crate::planners::module_layouts::{Ground, Mode, Point, Slot, points_of};
+use crate::planners::module_layouts::{Ground, Mode, ModuleShape, Point, points_of};
 use crate::scenario::FieldError;
 use crate::training::{ContextExchange, LayoutRequest};
 
@@ -209,7 +209,7 @@ fn wrong(question: &Question) -> Vec<FieldError> {
 }
 
 fn ground(question: &Question) -> Ground {
-    let slot = |module: &Module| Slot {
+    let slot = |module: &Module| ModuleShape {
         name: module.name.clone(),
         layers: module.layers,
         heads: module.heads,
@@ -295,7 +295,7 @@ fn placed(question: &Question, layout: &ModuleLayout) -> Placed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Alone, Unwatched};
+    use crate::host::{NeverCancelled, SequentialWorkers};
 
     fn question(json: serde_json::Value) -> Question {
         serde_json::from_value(json).unwrap()
@@ -315,7 +315,7 @@ mod tests {
             "modules": [module("encoder", 1.0, 1.0), module("backbone", 3.0, 1.0)],
             "devices": 2, "memory_gib": 100.0, "samples": 8, "returned": 1000
         }));
-        let answer = answer(&asked, &Alone, &Unwatched).unwrap();
+        let answer = answer(&asked, &SequentialWorkers, &NeverCancelled).unwrap();
         let best = |freedom| answer.layouts.iter().find(|of| of.freedom == freedom).map(|of| of.seconds);
         assert_eq!(best(Freedom::Homogeneous), Some(16.0));
         assert_eq!(best(Freedom::NonColocated), Some(25.0));
@@ -333,7 +333,7 @@ mod tests {
         let asked = question(serde_json::json!({
             "modules": [encoder, backbone], "devices": 2, "memory_gib": 12.0, "samples": 8
         }));
-        let answer = answer(&asked, &Alone, &Unwatched).unwrap();
+        let answer = answer(&asked, &SequentialWorkers, &NeverCancelled).unwrap();
         assert_eq!(answer.layouts[0].freedom, Freedom::Colocated);
         assert!((answer.layouts[0].seconds - 16.0).abs() < 1e-9);
         let single = answer.layouts.iter().find(|of| of.freedom == Freedom::Homogeneous).unwrap();
@@ -346,7 +346,7 @@ mod tests {
         let mut bad = module("encoder", -1.0, 1.0);
         bad["tensor_efficiency"] = serde_json::json!({ "2": 0.0 });
         let asked = question(serde_json::json!({ "modules": [bad], "devices": 0, "memory_gib": 1.0, "samples": 8 }));
-        let errors = answer(&asked, &Alone, &Unwatched).unwrap_err();
+        let errors = answer(&asked, &SequentialWorkers, &NeverCancelled).unwrap_err();
         let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
         assert_eq!(pointers, ["/devices", "/modules/0/seconds", "/modules/0/tensor_efficiency/2"]);
     }

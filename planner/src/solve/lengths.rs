@@ -7,7 +7,7 @@ pub(super) const BATCH: usize = 10_000;
 /// Maximum sequences per dataset.
 pub(super) const DATA_SET: usize = 1_000_000;
 /// Maximum sequence length.
-pub(super) const LONGEST: u64 = 1_000_000_000;
+pub(super) const MAX: u64 = 1_000_000_000;
 
 /// Returns all validation errors for a length list.
 pub(super) fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
@@ -15,8 +15,8 @@ pub(super) fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
     if lengths.len() > most {
         errors.push(FieldError::new("/lengths", format!("{} sequences are more than {most}", lengths.len())));
     }
-    for (place, length) in lengths.iter().enumerate().filter(|(_, length)| **length > LONGEST) {
-        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {LONGEST}")));
+    for (place, length) in lengths.iter().enumerate().filter(|(_, length)| **length > MAX) {
+        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {MAX}")));
     }
     errors
 }

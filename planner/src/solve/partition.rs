@@ -9,7 +9,7 @@ use crate::scenario::FieldError;
 /// Search steps per second. A fixed rate instead of a clock makes the result machine-independent.
 const STEPS_PER_SECOND: f64 = 1e8;
 /// Maximum time limit.
-const LONGEST_S: f64 = 3600.0;
+const MAX_S: f64 = 3600.0;
 /// Maximum items.
 const ITEMS: usize = 65_536;
 /// Maximum buckets.
@@ -80,8 +80,8 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
         wrong("/buckets", format!("{count} items times {buckets} buckets are more than {CELLS}"));
     }
     let limit = question.time_limit_s.unwrap_or(0.05);
-    if !(0.0..=LONGEST_S).contains(&limit) {
-        wrong("/time_limit_s", format!("{limit} is not a number of seconds from 0 to {LONGEST_S}"));
+    if !(0.0..=MAX_S).contains(&limit) {
+        wrong("/time_limit_s", format!("{limit} is not a number of seconds from 0 to {MAX_S}"));
     }
     let gap = question.gap.unwrap_or(0.0);
     if !(0.0..1.0).contains(&gap) {

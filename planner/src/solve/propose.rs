@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lengths::{DATA_SET, LONGEST, clamped, wrong_lengths};
+use super::lengths::{DATA_SET, MAX, clamped, wrong_lengths};
 use crate::host::{Watch, Workers};
 use crate::planners::hydraulis::{ProposalError, ProposalSettings, SchemeCost, propose};
 use crate::scenario::FieldError;
@@ -118,8 +118,8 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
 /// Converts the dataset to (tokens, count) pairs, or returns validation errors.
 fn lengths(question: &Question, step: u64) -> Result<Vec<(u64, f64)>, Vec<FieldError>> {
     let mut errors = wrong_lengths(&question.lengths, DATA_SET);
-    for (place, (length, _)) in question.histogram.iter().enumerate().filter(|(_, (length, _))| *length > LONGEST) {
-        let detail = format!("{length} tokens are more than {LONGEST}");
+    for (place, (length, _)) in question.histogram.iter().enumerate().filter(|(_, (length, _))| *length > MAX) {
+        let detail = format!("{length} tokens are more than {MAX}");
         errors.push(FieldError::new(&format!("/histogram/{place}/0"), detail));
     }
     if !question.lengths.is_empty() && !question.histogram.is_empty() {

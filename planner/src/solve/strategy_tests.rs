@@ -1,7 +1,7 @@
 //! Valid and invalid requests for the strategy problems.
 
 use super::{dispatch, pack, propose};
-use crate::host::{Alone, Unwatched};
+use crate::host::{NeverCancelled, SequentialWorkers};
 use crate::scenario::FieldError;
 
 fn pointers(errors: Vec<FieldError>) -> Vec<String> {
@@ -13,7 +13,7 @@ fn pointers(errors: Vec<FieldError>) -> Vec<String> {
 #[test]
 fn three_sequences_are_packed_into_two_microbatches() {
     let question = r#"{"lengths": [2, 6, 4], "max_len": 12, "pp": 2, "a": 0, "b": 1, "c": 0}"#;
-    let answer = pack::answer(&serde_json::from_str(question).unwrap(), &Alone, &Unwatched).unwrap();
+    let answer = pack::answer(&serde_json::from_str(question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
     assert!((answer.cost_s - 18.0).abs() < 1e-12 && answer.status == "optimal", "{answer:?}");
     assert_eq!(answer.microbatches, [vec![0, 2], vec![1]]);
 }
@@ -22,7 +22,9 @@ fn three_sequences_are_packed_into_two_microbatches() {
 fn wrong_fields_are_pointed_at() {
     let asked = |lengths: &str, rest: &str| {
         let question = format!("{{\"lengths\": {lengths}, \"a\": 0, \"c\": 0{rest}}}");
-        pointers(pack::answer(&serde_json::from_str(&question).unwrap(), &Alone, &Unwatched).unwrap_err())
+        pointers(
+            pack::answer(&serde_json::from_str(&question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap_err(),
+        )
     };
     let fine = ", \"max_len\": 9, \"pp\": 1, \"b\": 1";
     assert_eq!(asked("[]", fine), ["/lengths"]);
@@ -31,7 +33,8 @@ fn wrong_fields_are_pointed_at() {
     assert_eq!(asked("[1]", ", \"max_len\": 9, \"pp\": 0, \"b\": -1"), ["/pp", "/b"]);
     assert_eq!(asked("[1]", &format!("{fine}, \"time_limit_s\": -1")), ["/time_limit_s"]);
     let question = r#"{"lengths": [5, 20], "schemes": [{"pp": 1, "max_len": 10, "a": 0, "b": 1, "c": 0}]}"#;
-    let errors = dispatch::answer(&serde_json::from_str(question).unwrap(), &Alone, &Unwatched).unwrap_err();
+    let errors =
+        dispatch::answer(&serde_json::from_str(question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap_err();
     assert_eq!(pointers(errors), ["/lengths/1"]);
     for (devices, scheme, expected) in [
         (8, r#"{"devices": 3, "pp": 2, "max_len": 10, "a": 0, "b": 1, "c": 0}"#, "/schemes/0/devices"),
@@ -40,7 +43,8 @@ fn wrong_fields_are_pointed_at() {
         (8, r#"{"devices": 4, "pp": 2, "max_len": 4, "a": 0, "b": 1, "c": 0}"#, "/histogram"),
     ] {
         let question = format!("{{\"histogram\": [[5, 2.0]], \"devices\": {devices}, \"schemes\": [{scheme}]}}");
-        let errors = propose::answer(&serde_json::from_str(&question).unwrap(), &Alone, &Unwatched).unwrap_err();
+        let errors = propose::answer(&serde_json::from_str(&question).unwrap(), &SequentialWorkers, &NeverCancelled)
+            .unwrap_err();
         assert_eq!(pointers(errors), [expected]);
     }
 }
@@ -50,7 +54,8 @@ fn wrong_fields_are_pointed_at() {
 fn equal_pipelines_share_equally() {
     let scheme = r#"{"pp": 1, "max_len": 10, "a": 0, "b": 1, "c": 0}"#;
     let question = format!("{{\"lengths\": [2, 6, 4], \"schemes\": [{scheme}, {scheme}]}}");
-    let answer = dispatch::answer(&serde_json::from_str(&question).unwrap(), &Alone, &Unwatched).unwrap();
+    let answer =
+        dispatch::answer(&serde_json::from_str(&question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
     assert!((answer.dispatch_s - 6.0).abs() < 1e-12 && answer.status == "optimal", "{answer:?}");
     assert_eq!(answer.pipelines[0].sequences, [1]);
 }
@@ -62,7 +67,8 @@ fn mixed_lengths_get_mixed_strategies() {
     let question = r#"{"histogram": [[100, 80.0], [1000, 5.0]], "devices": 8, "schemes": [
         {"devices": 1, "pp": 1, "max_len": 200, "a": 0, "b": 1e-3, "c": 0},
         {"devices": 4, "pp": 1, "max_len": 2000, "a": 0, "b": 4e-4, "c": 0}]}"#;
-    let answer = propose::answer(&serde_json::from_str(question).unwrap(), &Alone, &Unwatched).unwrap();
+    let answer =
+        propose::answer(&serde_json::from_str(question).unwrap(), &SequentialWorkers, &NeverCancelled).unwrap();
     assert!(answer.strategies.iter().any(|strategy| strategy.copies == [4, 1]), "{:?}", answer.strategies);
     assert!(answer.strategies.iter().all(|strategy| strategy.devices <= 8));
 }

@@ -1,19 +1,20 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::host::{Alone, Unwatched};
+use crate::host::{NeverCancelled, SequentialWorkers};
 
 /// Returns the result as JSON.
 pub(super) fn answered(problem: &Value) -> Value {
     let asked = parse(&problem.to_string()).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let answer = answer(&asked.problem, &Alone, &Unwatched).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let answer =
+        answer(&asked.problem, &SequentialWorkers, &NeverCancelled).unwrap_or_else(|errors| panic!("{errors:?}"));
     serde_json::to_value(answer).unwrap()
 }
 
 /// Returns the validation errors, formatted as "pointer: detail".
 pub(super) fn refused(problem: &Value) -> Vec<String> {
     let errors = match parse(&problem.to_string()) {
-        Ok(asked) => answer(&asked.problem, &Alone, &Unwatched).unwrap_err(),
+        Ok(asked) => answer(&asked.problem, &SequentialWorkers, &NeverCancelled).unwrap_err(),
         Err(errors) => errors,
     };
     errors.iter().map(ToString::to_string).collect()

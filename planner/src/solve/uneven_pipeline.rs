@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::action::Schedule;
 use crate::cost::{PipelineCosts, UniformTimes};
 use crate::exact::{self, Budget, Ending, Exact};
 use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 use crate::schedule::{Grouping, interleaved, one_f_one_b};
-use crate::action::Schedule;
 use crate::simulate::{Execution, execute, peak_memory};
 use crate::units::{Bytes, Nanos, Seconds};
 
@@ -16,7 +16,7 @@ const RANKS: u32 = 1024;
 /// Maximum microbatches x stages.
 const CELLS: usize = 50_000;
 /// Maximum total time in seconds. An `f64` still represents it exactly in nanoseconds.
-const LONGEST_S: f64 = 9e6;
+const MAX_S: f64 = 9e6;
 /// Default node limit, a few seconds to a minute.
 const NODES: u64 = 1_000_000;
 
@@ -122,8 +122,7 @@ pub fn answer(question: &Question, workers: &dyn Workers, watch: &dyn Watch) -> 
         return Err(errors);
     }
     let (costs, limit) = pipeline(question);
-    let budget =
-        Budget { nodes: question.nodes.unwrap_or(NODES), gap: question.gap, seed: question.seed };
+    let budget = Budget { nodes: question.nodes.unwrap_or(NODES), gap: question.gap, seed: question.seed };
     let found = exact::search(&costs, limit, budget, workers, watch)
         .map_err(|too_large| vec![FieldError::new("/max_in_flight", too_large.to_string())])?;
     let execution = execute(&found.schedule, &costs)
@@ -234,8 +233,8 @@ fn shape(question: &Question, errors: &mut Vec<FieldError>) {
         }
     }
     sum += 2.0 * question.send.max(0.0) * stages as f64 * forward.len() as f64;
-    if sum > LONGEST_S {
-        wrong("/forward", format!("all times together are {sum} s, more than {LONGEST_S}"));
+    if sum > MAX_S {
+        wrong("/forward", format!("all times together are {sum} s, more than {MAX_S}"));
     }
     if !(question.send.is_finite() && question.send >= 0.0) {
         wrong("/send", format!("{} is not a time of 0 s or more", question.send));
@@ -286,7 +285,8 @@ mod tests {
         assert_eq!((&answer["status"], &answer["makespan_s"]), (&json!("optimal"), &json!(6.0)));
         assert_eq!((&answer["lower_bound_s"], &answer["gap"]), (&json!(6.0), &json!(0.0)));
         assert_eq!(answer["compared"], json!({"one_f_one_b_s": 6.0, "wait_free_s": 6.0, "ranking_s": 6.0}));
-        let mut last_rank: Vec<&str> = answer["orders"][1].as_array().unwrap().iter().map(|action| action.as_str().unwrap()).collect();
+        let mut last_rank: Vec<&str> =
+            answer["orders"][1].as_array().unwrap().iter().map(|action| action.as_str().unwrap()).collect();
         last_rank.sort_unstable();
         assert_eq!(last_rank, ["1B0", "1B1", "1F0", "1F1"]);
         assert_eq!(answer["starts_s"][1], json!([1.0, 2.0, 3.0, 4.0]));
@@ -307,7 +307,10 @@ mod tests {
     fn no_time_at_all_takes_none() {
         let zeros = json!([[0, 0, 0, 0], [0, 0, 0, 0]]);
         let answer = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": zeros, "backward": zeros}));
-        assert_eq!((&answer["makespan_s"], &answer["status"], &answer["gap"]), (&json!(0.0), &json!("optimal"), &json!(0.0)));
+        assert_eq!(
+            (&answer["makespan_s"], &answer["status"], &answer["gap"]),
+            (&json!(0.0), &json!("optimal"), &json!(0.0))
+        );
     }
 
     #[test]
@@ -333,7 +336,10 @@ mod tests {
             }
             let told = refused(&problem);
             assert_eq!(told.len(), expected.len(), "{told:?}");
-            assert!(told.iter().zip(&expected).all(|(told, expected)| told.starts_with(expected)), "{told:?} {expected:?}");
+            assert!(
+                told.iter().zip(&expected).all(|(told, expected)| told.starts_with(expected)),
+                "{told:?} {expected:?}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{LONGEST_LABEL, MOST_POINTS};
+use super::{MAX_LABEL, MAX_POINTS};
 use crate::scenario::FieldError;
 
 /// A field with its values, in point order.
@@ -91,8 +91,8 @@ impl WrittenAxis {
             refuse("/pointer", format!("{} is not part of the question", self.pointer));
         }
         for (field, label) in [("/title", &self.title), ("/unit", &self.unit)] {
-            if label.as_ref().is_some_and(|label| label.chars().count() > LONGEST_LABEL) {
-                refuse(field, format!("at most {LONGEST_LABEL} characters"));
+            if label.as_ref().is_some_and(|label| label.chars().count() > MAX_LABEL) {
+                refuse(field, format!("at most {MAX_LABEL} characters"));
             }
         }
         let values = match (self.values, self.from, self.to, self.steps) {
@@ -107,8 +107,8 @@ impl WrittenAxis {
 }
 
 fn listed(values: Vec<Value>) -> Result<Vec<Value>, String> {
-    if values.is_empty() || values.len() > MOST_POINTS as usize {
-        return Err(format!("{} values: 1 to {MOST_POINTS}", values.len()));
+    if values.is_empty() || values.len() > MAX_POINTS as usize {
+        return Err(format!("{} values: 1 to {MAX_POINTS}", values.len()));
     }
     let mut seen = std::collections::BTreeSet::new();
     match values.iter().find(|value| !seen.insert(value.to_string())) {
@@ -120,8 +120,8 @@ fn listed(values: Vec<Value>) -> Result<Vec<Value>, String> {
 /// Values from `from` to `to`, inclusive. If both are integers, the values are rounded and
 /// deduplicated.
 fn range(from: &serde_json::Number, to: &serde_json::Number, steps: u32, scale: Scale) -> Result<Vec<Value>, String> {
-    if !(2..=MOST_POINTS).contains(&steps) {
-        return Err(format!("{steps} steps: 2 to {MOST_POINTS}"));
+    if !(2..=MAX_POINTS).contains(&steps) {
+        return Err(format!("{steps} steps: 2 to {MAX_POINTS}"));
     }
     let (first, last) = match (from.as_f64(), to.as_f64()) {
         (Some(first), Some(last)) if first < last => (first, last),

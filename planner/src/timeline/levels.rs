@@ -16,7 +16,7 @@ pub const INKS: usize = 32;
 
 /// Maximum number of intervals in the finest level, for all lanes together. Limits the memory to 24
 /// MiB, independent of the number of ranks.
-const MOST_STRETCHES: usize = 4 << 20;
+const MAX_STRETCHES: usize = 4 << 20;
 
 /// Summary per lane and time interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Level {
             return Vec::new();
         }
         let lanes = timeline.lane_offsets.len().saturating_sub(1).max(1);
-        let finest = (MOST_STRETCHES / lanes).clamp(512, 16_384).next_power_of_two() as u32;
+        let finest = (MAX_STRETCHES / lanes).clamp(512, 16_384).next_power_of_two() as u32;
         [finest, finest / 4, finest / 16].map(|stretches| Self::of(timeline, inks, stretches)).into()
     }
 

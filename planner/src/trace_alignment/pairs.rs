@@ -8,7 +8,7 @@ use super::key;
 use crate::timeline::{SpanKind, Timeline};
 
 /// Maximum number of unmatched actions in the result.
-const MOST_NAMED: usize = 200;
+const MAX_NAMED: usize = 200;
 
 /// Action identification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +196,7 @@ fn total(kind: SpanKind, pairs: &[Pair]) -> Option<KindTotal> {
 /// Returns the earliest actions.
 fn first(mut named: Vec<(u64, ActionName)>) -> Vec<ActionName> {
     named.sort_by_key(|(start, name)| (*start, name.rank, name.kind, name.stage, name.microbatch));
-    named.into_iter().take(MOST_NAMED).map(|(_, name)| name).collect()
+    named.into_iter().take(MAX_NAMED).map(|(_, name)| name).collect()
 }
 
 /// Returns `one - other`, saturated to the `i64` range.

@@ -5,7 +5,7 @@ use crate::timeline::{MemoryCurve, MicrobatchShape, NO_SPAN, SpanKind, Timeline}
 
 /// Above this rank number, empty rows are removed. For example, a trace that contains only rank
 /// 4,000 does not need 4,000 empty rows.
-const MOST_EMPTY_ROWS: u32 = 1024;
+const MAX_EMPTY_ROWS: u32 = 1024;
 
 /// An observed iteration as a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn timeline(actions: &[ObservedAction]) -> Rows {
     ranks.sort_unstable();
     ranks.dedup();
     if let Some(&last) = ranks.last()
-        && last < MOST_EMPTY_ROWS
+        && last < MAX_EMPTY_ROWS
     {
         ranks = (0..=last).collect();
     }

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use crate::error::ApiError;
 
 /// Maximum length in characters for a foreign name in an error message.
-const LONGEST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// Configured host names, in addition to the loopback names.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Names {
         }
         let address = request.uri.authority().map(axum::http::uri::Authority::as_str);
         if let Some(foreign) = [header, address].into_iter().flatten().find(|host| !self.knows(host)) {
-            return Err(ApiError::ForeignHost(foreign.chars().take(LONGEST_SHOWN).collect()));
+            return Err(ApiError::ForeignHost(foreign.chars().take(MAX_SHOWN).collect()));
         }
         address.or(header).ok_or_else(|| ApiError::ForeignHost(String::new()))
     }

@@ -12,7 +12,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Maximum length in characters for an origin in an error message.
-const LONGEST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// Rejects cross-site requests with any method: an image on a foreign page could start a
 /// computation on the server. Only a link that opens a page passes.
@@ -59,7 +59,7 @@ fn text<'r>(request: &'r Parts, name: &HeaderName) -> Option<&'r str> {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(LONGEST_SHOWN).collect()
+    text.chars().take(MAX_SHOWN).collect()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const PLAIN_NAME: &str = "planscope_session";
 /// Cookie name in earlier versions. That cookie contained the token itself.
 const OLD_NAME: &str = "planscope_token";
 /// Maximum length in bytes. Longer values are ignored.
-const LONGEST_VALUE: usize = 64;
+const MAX_VALUE: usize = 64;
 
 /// Returns the hash that the database stores for a session opened with a named token.
 pub(super) fn hash(value: &str) -> [u8; 32] {
@@ -73,7 +73,7 @@ pub(super) fn values(headers: &HeaderMap) -> Vec<&str> {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(_, value)| !value.is_empty() && value.len() <= LONGEST_VALUE)
+        .filter(|(_, value)| !value.is_empty() && value.len() <= MAX_VALUE)
         .collect();
     // At most one value per name, so a request causes at most two lookups.
     let first = |wanted| pairs.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);

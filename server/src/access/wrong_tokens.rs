@@ -56,7 +56,7 @@ struct Late {
     senders: BTreeMap<IpAddr, Sender>,
     /// Number of delayed responses.
     waiting: usize,
-    untold: Untold,
+    untold: UnreportedTokens,
 }
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ struct Sender {
 
 /// Wrong tokens since the last warning in the log.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Untold {
+struct UnreportedTokens {
     tokens: u64,
     /// Tokens rejected unseen.
     refused: u64,
@@ -229,7 +229,7 @@ impl Late {
     }
 }
 
-impl Untold {
+impl UnreportedTokens {
     /// Returns true for the first count since the last warning. The caller then schedules a
     /// warning.
     fn is_first(&self) -> bool {
@@ -244,7 +244,7 @@ impl Untold {
     }
 }
 
-impl fmt::Display for Untold {
+impl fmt::Display for UnreportedTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tokens, refused, senders } = self;
         let addresses = if senders.len() == 1 { "address" } else { "addresses" };
@@ -347,7 +347,7 @@ mod tests {
             "wrong tokens: 4 from 2 addresses, 3 of them from 10.0.0.1; 1 further tokens were refused without a look at them"
         );
         warn(&wrong.late);
-        assert_eq!(locked(&wrong.late).untold, Untold::default());
+        assert_eq!(locked(&wrong.late).untold, UnreportedTokens::default());
     }
 
     #[tokio::test]

@@ -193,7 +193,7 @@ impl Room {
     }
 
     /// Switches to streaming: later bytes do not need memory.
-    pub(crate) fn hand_on(&self) {
+    pub(crate) fn switch_to_streaming(&self) {
         self.0.is_held.store(false, Ordering::Relaxed);
     }
 
@@ -394,7 +394,7 @@ mod tests {
         trace.take(1 << 30).await.unwrap();
         let file = room(&bodies, BodyKind::Import, 1);
         file.take(2 << 10).await.unwrap();
-        file.hand_on();
+        file.switch_to_streaming();
         file.take(1 << 30).await.unwrap();
         assert_eq!(held_kib(&bodies), 2);
     }

@@ -11,9 +11,9 @@ use super::profiles::Measured;
 use super::start::Start;
 
 /// Mean residual above which the report warns that the curves do not describe the timings.
-const STRANGE: f64 = 0.25;
+const POOR_FIT: f64 = 0.25;
 /// Relative tolerance for unchanged values.
-const SAME: f64 = 1e-4;
+const UNCHANGED_TOLERANCE: f64 = 1e-4;
 
 /// Reports the content of each file and the refused rows.
 pub(crate) fn files(out: &mut dyn Write, measured: &Measured, start: &Start) -> Result<()> {
@@ -78,7 +78,7 @@ pub(crate) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
             writeln!(out, "  {}", part.note)?;
         }
         coefficients(out, part)?;
-        if *fitted && *mean_residual > STRANGE {
+        if *fitted && *mean_residual > POOR_FIT {
             let off = percent(*mean_residual);
             writeln!(
                 out,
@@ -98,7 +98,7 @@ fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
         ("fitted", named(&|outcome| matches!(outcome, Outcome::Fitted(_)), &|of| of.name.to_owned())),
         (
             "unchanged, too few different shapes determine them",
-            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::Unmeasured), &|of| {
+            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::NoBatchClock), &|of| {
                 format!("{} ({} of {})", of.name, of.shapes, of.fewest)
             }),
         ),
@@ -125,7 +125,7 @@ fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
 pub(crate) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) -> Result<()> {
     let (before, after) = (figures(before), figures(after));
     for ((path, old), (_, new)) in before.iter().zip(&after) {
-        if (new - old).abs() > SAME * old.abs().max(new.abs()) {
+        if (new - old).abs() > UNCHANGED_TOLERANCE * old.abs().max(new.abs()) {
             writeln!(out, "{path}: {} -> {}", figure(*old), figure(*new))?;
         }
     }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use super::Command;
 
 /// Maximum token file size in bytes.
-const LONGEST: u64 = 4096;
+const MAX: u64 = 4096;
 
 /// Argument for a file that contains the server token. Container engines provide secrets as files.
 #[derive(Debug, Clone, Default, Args)]
@@ -52,7 +52,7 @@ impl TokenFile {
         }
         let unreadable = |source| TokenFileError::Unreadable { path: path.to_owned(), source };
         let mut text = String::new();
-        File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).map_err(unreadable)?;
+        File::open(path).and_then(|file| file.take(MAX).read_to_string(&mut text)).map_err(unreadable)?;
         let line = text.trim();
         // An empty file must not make the server public.
         if line.is_empty() || line.contains(char::is_whitespace) {

@@ -68,7 +68,7 @@ async fn sends(server: &TestServer, text: &str) -> TcpStream {
 }
 
 /// Receives data up to and including the text.
-async fn hears(stream: &mut TcpStream, text: &str) {
+async fn read_until(stream: &mut TcpStream, text: &str) {
     let mut heard = String::new();
     while !heard.contains(text) {
         let mut piece = [0; 1024];
@@ -98,7 +98,7 @@ async fn answer(server: &TestServer, text: &str) -> String {
 async fn a_full_server_answers_its_health_and_nothing_else() {
     let server = server_within(ConnectionLimits { places: 1, head_time: PATIENCE, ..limits() }).await;
     let mut only = sends(&server, PAGE).await;
-    hears(&mut only, "here").await;
+    read_until(&mut only, "here").await;
     let refused = answer(&server, PAGE).await;
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("/problems/connections-full"), "{refused}");
     assert!(refused.contains("retry-after: 5") && refused.contains("connection: close"), "{refused}");
@@ -118,14 +118,14 @@ async fn one_address_leaves_connections_to_others() {
     let server = server_within(limits).await;
     let mut open = [sends(&server, PAGE).await, sends(&server, PAGE).await];
     for stream in &mut open {
-        hears(stream, "here").await;
+        read_until(stream, "here").await;
     }
     assert_eq!(answer(&server, HEALTH).await, "", "it is closed");
     let other = tokio::net::TcpSocket::new_v4().unwrap();
     other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     let mut other = other.connect(server.address).await.unwrap();
     other.write_all(PAGE.as_bytes()).await.unwrap();
-    hears(&mut other, "here").await;
+    read_until(&mut other, "here").await;
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn loopback_and_proxies_have_no_limit_of_their_own() {
     let server = server_within(ConnectionLimits { per_address: 1, head_time: PATIENCE, ..limits() }).await;
     let mut open = [sends(&server, PAGE).await, sends(&server, PAGE).await];
     for stream in &mut open {
-        hears(stream, "here").await;
+        read_until(stream, "here").await;
     }
 }
 
@@ -212,7 +212,7 @@ async fn a_connection_that_asks_for_nothing_is_ended() {
     let silent = sends(&server, "").await;
     let half = sends(&server, "GET / HTTP/1.1\r\nHost: local").await;
     let mut idle = sends(&server, PAGE).await;
-    hears(&mut idle, "here").await;
+    read_until(&mut idle, "here").await;
     tokio::join!(is_ended(silent), is_ended(half), is_ended(idle));
 }
 
@@ -238,9 +238,9 @@ async fn a_stream_and_a_slow_upload_are_not_ended() {
         sleep(SHORT).await;
         upload.write_all(piece.as_bytes()).await.unwrap();
     }
-    hears(&mut upload, "\r\n\r\n4").await;
+    read_until(&mut upload, "\r\n\r\n4").await;
     server.says.send("still there").unwrap();
-    hears(&mut events, "still there").await;
+    read_until(&mut events, "still there").await;
 }
 
 #[tokio::test]
@@ -249,12 +249,12 @@ async fn a_server_that_stops_waits_for_requests_under_way_and_for_nothing_else()
     let silent = sends(&server, "").await;
     let mut events = sends(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     server.says.send("begun").unwrap();
-    hears(&mut events, "begun").await;
+    read_until(&mut events, "begun").await;
     server.stop.send(()).unwrap();
     sleep(SHORT / 3).await;
     assert!(!server.served.is_finished());
     server.says.send("the end").unwrap();
-    hears(&mut events, "the end").await;
+    read_until(&mut events, "the end").await;
     drop(server.says);
     timeout(PATIENCE, server.served).await.unwrap().unwrap();
     tokio::join!(is_ended(silent), is_ended(events));
@@ -265,7 +265,7 @@ async fn a_server_that_is_dropped_cuts_its_connections() {
     let server = server().await;
     let mut events = sends(&server, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     server.says.send("begun").unwrap();
-    hears(&mut events, "begun").await;
+    read_until(&mut events, "begun").await;
     server.served.abort();
     is_ended(events).await;
 }

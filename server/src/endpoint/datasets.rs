@@ -6,7 +6,7 @@ pub(crate) mod tokenizers;
 pub(crate) mod uploads;
 
 use api::dataset::{DatasetList, DatasetSummary};
-use api::shelf::{LARGEST_PAGE, ListQuery, Words};
+use api::shelf::{ListQuery, MAX_PAGE, Words};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -27,7 +27,7 @@ pub(crate) async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<DatasetList>, ApiError> {
     let Query(query) = query?;
-    let mut list = app.store.reader().datasets(&lists::wanted(query, &DATASETS, LARGEST_PAGE)?).await?;
+    let mut list = app.store.reader().datasets(&lists::wanted(query, &DATASETS, MAX_PAGE)?).await?;
     list.page.retention_days = app.live.limits().retention_days;
     Ok(Json(list))
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::off_thread;
-use super::scenarios::LARGEST_DOCUMENT;
+use super::scenarios::MAX_DOCUMENT;
 use crate::error::ApiError;
 use crate::label;
 
@@ -42,7 +42,7 @@ pub(crate) async fn read(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<JobConfig>, ApiError> {
     let Query(options) = query?;
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let name = options.name.as_deref().and_then(label::clean).unwrap_or_default();
     let config = off_thread(move || Ok(job_config::read(&name, &body)?)).await?;
     let read = config.read.into_iter();

@@ -1,6 +1,6 @@
 //! Validation of parameters shared by all lists.
 
-use api::shelf::{LARGEST_PAGE, LONGEST_SEARCH, ListQuery, Words};
+use api::shelf::{ListQuery, MAX_PAGE, MAX_SEARCH, Words};
 use planner::scenario::FieldError;
 
 use crate::error::ApiError;
@@ -11,8 +11,8 @@ use crate::store::{Shelf, Wanted};
 pub(super) fn wanted(query: ListQuery, shelf: &Shelf, limit: u32) -> Result<Wanted, ApiError> {
     let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let search = given(query.q).or(given(query.search)).unwrap_or_default();
-    if search.chars().count() > LONGEST_SEARCH {
-        return Err(ApiError::Malformed(format!("q: a search has at most {LONGEST_SEARCH} characters")));
+    if search.chars().count() > MAX_SEARCH {
+        return Err(ApiError::Malformed(format!("q: a search has at most {MAX_SEARCH} characters")));
     }
     let sort = given(query.sort).unwrap_or_else(|| format!("-{}", shelf.orders[0].name));
     let (is_descending, order) = sort.strip_prefix('-').map_or((false, sort.as_str()), |order| (true, order));
@@ -26,7 +26,7 @@ pub(super) fn wanted(query: ListQuery, shelf: &Shelf, limit: u32) -> Result<Want
         order: order.to_owned(),
         is_descending,
         after: given(query.after),
-        limit: query.limit.unwrap_or(limit).clamp(1, LARGEST_PAGE),
+        limit: query.limit.unwrap_or(limit).clamp(1, MAX_PAGE),
         is_deleted: query.deleted.unwrap_or(false),
         filters: Vec::new(),
     })

@@ -26,12 +26,12 @@ use crate::turns::Claimant;
 /// Points per page read from the store.
 const PAGE: u32 = 5000;
 /// Maximum number of points used. Only the latest are used.
-const MOST_POINTS: usize = 200_000;
+const MAX_POINTS: usize = 200_000;
 
 /// Bytes at the start of a log that are searched for the job size.
 const LOG_HEAD: usize = 256 << 10;
 /// Bytes at the start of a log with several parts that are searched for the job sizes.
-const MOST_LOG: u64 = 64 << 20;
+const MAX_LOG: u64 = 64 << 20;
 /// Bytes per read from the log.
 const LOG_PIECE: usize = 1 << 20;
 
@@ -209,7 +209,7 @@ pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<
     };
     let (mut points, is_cut) = points(app, run, detail.summary.points).await?;
     if is_cut {
-        notes.push(format!("The latest {MOST_POINTS} points count."));
+        notes.push(format!("The latest {MAX_POINTS} points count."));
     }
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let setups = if points.iter().any(|point| point.segment > 0) {
@@ -245,7 +245,7 @@ async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
 async fn setups_of_parts(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError> {
     let state = app.store.reader().log_state(run).await?;
     let mut setups = JobSetups::new(state.table);
-    let mut left = MOST_LOG;
+    let mut left = MAX_LOG;
     for file in (0..).take(state.files.len()) {
         let mut offset = 0;
         while left > 0 {
@@ -270,14 +270,14 @@ async fn setups_of_parts(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError
 
 /// Returns the latest points of a run, and true if older points were omitted.
 async fn points(app: &App, run: &str, count: u64) -> Result<(Vec<RunPoint>, bool), ApiError> {
-    let mut after = count.saturating_sub(MOST_POINTS as u64);
+    let mut after = count.saturating_sub(MAX_POINTS as u64);
     let is_cut = after > 0;
     let mut points = Vec::new();
     loop {
         let page = app.store.reader().run_points(run, after, PAGE).await?;
         let Some(last) = page.last().map(|point| point.row) else { return Ok((points, is_cut)) };
         points.extend(page);
-        if points.len() >= MOST_POINTS {
+        if points.len() >= MAX_POINTS {
             return Ok((points, is_cut));
         }
         after = last;

@@ -14,21 +14,21 @@ use serde::Deserialize;
 
 use super::scenarios::find;
 use super::{off_thread, wants_json};
-use crate::overviews::decode;
 use crate::app::{App, Shared};
 use crate::error::ApiError;
+use crate::overviews::decode;
 
 /// Selects the engine of a result.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct OfEngine {
+pub(crate) struct EngineQuery {
     /// Name and version of an engine with a stored outcome for the scenario. Default: this engine,
     /// otherwise the engine with the latest outcome.
     engine: Option<String>,
 }
 
 /// Optional engine selection. Rejections are converted by `engine_of`.
-type AskedEngine = Result<Query<OfEngine>, QueryRejection>;
+type AskedEngine = Result<Query<EngineQuery>, QueryRejection>;
 
 fn engine_of(asked: AskedEngine) -> Result<Option<String>, ApiError> {
     let Query(asked) = asked.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
@@ -56,7 +56,7 @@ pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Resul
 /// engine.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/outcome", tag = "outcomes",
-    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), OfEngine),
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), EngineQuery),
     responses(
         (status = 200, body = StoredOutcome),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
@@ -88,7 +88,7 @@ pub(crate) async fn outcome(
         ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
         ("planner" = PlannerKind, Path, description = "Planner"),
         ("iteration" = u32, Path, description = "Iteration, from 0"),
-        OfEngine,
+        EngineQuery,
     ),
     responses(
         (status = 200, description = "The timeline", content(

@@ -2,7 +2,7 @@
 
 use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileList};
 use api::shelf::Words;
-use api::shelf::{LARGEST_PAGE, ListQuery};
+use api::shelf::{ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -24,7 +24,7 @@ use crate::turns::Claimant;
 /// Memory estimate in bytes for the tables of a fit. File contents count towards the body budget.
 const FITTING: u64 = 64 << 20;
 /// Maximum upload size in MiB.
-const LARGEST_UPLOAD: usize = super::datasets::uploads::LARGEST_UPLOAD;
+const MAX_UPLOAD: usize = super::datasets::uploads::MAX_UPLOAD;
 /// Options of an upload.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -60,7 +60,7 @@ pub(crate) async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<ProfileList>, ApiError> {
     let Query(query) = query?;
-    let wanted = lists::wanted(query, &PROFILES, LARGEST_PAGE)?;
+    let wanted = lists::wanted(query, &PROFILES, MAX_PAGE)?;
     Ok(Json(app.store.reader().profiles(&wanted, app.live.limits().retention_days).await?))
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn upload(
     }
     let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file);
     let onto = options.onto.as_deref().filter(|id| !id.is_empty());
     let (mut base, mut files, old_name) = match onto {

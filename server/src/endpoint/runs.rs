@@ -32,7 +32,7 @@ use crate::token::run_id;
 /// Default page size for runs.
 const USUAL_LIST: u32 = 50;
 /// Maximum length of an Idempotency-Key, in characters.
-const LONGEST_KEY: usize = 255;
+const MAX_KEY: usize = 255;
 
 /// Filters for the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -99,7 +99,7 @@ pub(crate) async fn open(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<CreatedRun>, ApiError> {
-    let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_DOCUMENT))?)?;
+    let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::MAX_DOCUMENT))?)?;
     let asked_key = request_key(&headers)?;
     let (key, token) = match asked_key {
         None => (None, Token::draw()),
@@ -172,8 +172,7 @@ pub(crate) async fn change(
     Path(run): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<RunDetail>, ApiError> {
-    let asked: RunChange =
-        document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_DOCUMENT))?)?;
+    let asked: RunChange = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::MAX_DOCUMENT))?)?;
     let present = app.store.reader().run(&run, app.clock.now()).await?.summary;
     let mut errors = Vec::new();
     let name = asked.name.as_deref().and_then(|name| label::named(name, &mut errors));
@@ -270,9 +269,9 @@ async fn held_against(
 /// Returns the Idempotency-Key of a request, if present.
 fn request_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
+    let key = key.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
     key.map(Some)
-        .ok_or_else(|| ApiError::Malformed(format!("an Idempotency-Key has 1 to {LONGEST_KEY} visible characters")))
+        .ok_or_else(|| ApiError::Malformed(format!("an Idempotency-Key has 1 to {MAX_KEY} visible characters")))
 }
 
 /// Parses a document. An empty body yields the default.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::job::Job;
 use api::scenario::{Keep, PlanList, ScenarioIdentity, ScenarioList, StoredScenario};
-use api::shelf::{LARGEST_PAGE, ListQuery, Words};
+use api::shelf::{ListQuery, MAX_PAGE, Words};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
@@ -21,16 +21,16 @@ use utoipa::IntoParams;
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::client::Client;
-pub(crate) use crate::error::LARGEST_DOCUMENT;
+pub(crate) use crate::error::MAX_DOCUMENT;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::jobs::Started;
 use crate::json_values;
 use crate::label;
-use crate::store::{DRAFTS, PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
+use crate::store::{DRAFTS, MIN_PREFIX, PLANS, Reader, Resolved, SCENARIOS, StoreError};
 use crate::turns::Claimant;
 
 /// Maximum size of a scenario or sweep in MiB. A scenario can contain a list of samples.
-pub(crate) const LARGEST_SCENARIO: usize = 1;
+pub(crate) const MAX_SCENARIO: usize = 1;
 /// Limit on scenarios parsed in parallel.
 static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(4);
 
@@ -68,9 +68,9 @@ pub(crate) async fn list(
     let (Query(query), Query(options)) = (query?, options?);
     let reader = app.store.reader();
     let mut list = if options.drafts == Some(true) {
-        reader.drafts(&client, lists::wanted(query, &DRAFTS, LARGEST_PAGE)?).await?
+        reader.drafts(&client, lists::wanted(query, &DRAFTS, MAX_PAGE)?).await?
     } else {
-        reader.scenarios(&lists::wanted(query, &SCENARIOS, LARGEST_PAGE)?).await?
+        reader.scenarios(&lists::wanted(query, &SCENARIOS, MAX_PAGE)?).await?
     };
     list.page.retention_days = app.live.limits().retention_days;
     Ok(Json(list))
@@ -88,7 +88,7 @@ pub(crate) async fn plans(
     options: Result<Query<PlanOptions>, QueryRejection>,
 ) -> Result<Json<PlanList>, ApiError> {
     let (Query(query), Query(options)) = (query?, options?);
-    let mut wanted = lists::wanted(query, &PLANS, LARGEST_PAGE)?;
+    let mut wanted = lists::wanted(query, &PLANS, MAX_PAGE)?;
     if let Some(planner) = options.planner.filter(|planner| !planner.is_empty()) {
         let known = PlannerKind::from_id(&planner).ok_or(ApiError::NoSuchPlanner(planner))?;
         wanted.filters.push(("planner = ".to_owned(), known.id().to_owned(), ""));
@@ -122,7 +122,7 @@ pub(crate) async fn store(
     client: Client,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<StoredScenario>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_SCENARIO))?;
     let mut scenario = parsed(body).await?;
     scenario.title = scenario.title.as_deref().and_then(label::clean);
     let valid = validate(app.store.reader(), scenario).await?;
@@ -145,7 +145,7 @@ pub(crate) async fn identity(
     State(app): Shared,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ScenarioIdentity>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_SCENARIO))?;
     let valid = validate(app.store.reader(), parsed(body).await?).await?;
     let id = valid.id().as_str();
     let stored = match app.store.reader().scenario(id).await {
@@ -208,7 +208,7 @@ pub(crate) async fn keep(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<StoredScenario>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let keep = if body.is_empty() {
         Keep { title: None, source: None }
     } else {
@@ -352,8 +352,8 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
     if !id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7')) || id.len() > ScenarioId::LENGTH {
         return Err(ApiError::Malformed("an identifier is made of up to 52 characters a-z and 2-7".to_owned()));
     }
-    if id.len() < SHORTEST_PREFIX {
-        return Err(ApiError::Malformed(format!("at least {SHORTEST_PREFIX} characters of an identifier are needed")));
+    if id.len() < MIN_PREFIX {
+        return Err(ApiError::Malformed(format!("at least {MIN_PREFIX} characters of an identifier are needed")));
     }
     match app.store.reader().resolve(&id).await? {
         Resolved::One(id) => Ok(app.store.reader().scenario(&id).await?),

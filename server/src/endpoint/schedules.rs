@@ -6,11 +6,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use planner::schedule_comparison;
-use planner::schedule_comparison::{Limits, ScheduleAnswer, ScheduleQuestion, ValidQuestion};
+use planner::schedule_comparison::{Limits, ScheduleRequest, ScheduleResponse, ValidRequest};
 use tokio::sync::Semaphore;
 
 use super::off_thread;
-use super::scenarios::LARGEST_DOCUMENT;
+use super::scenarios::MAX_DOCUMENT;
 use crate::app::Shared;
 use crate::error::ApiError;
 use crate::jobs::{Asker, too_long};
@@ -36,9 +36,9 @@ pub(crate) async fn kinds() -> Json<ScheduleKinds> {
 /// reported as an entry with the reason. All other entries are still computed. Closing the
 /// connection cancels the computation after the current schedule.
 #[utoipa::path(
-    post, path = "/api/v1/schedules", tag = "schedules", request_body = ScheduleQuestion,
+    post, path = "/api/v1/schedules", tag = "schedules", request_body = ScheduleRequest,
     responses(
-        (status = 200, body = ScheduleAnswer),
+        (status = 200, body = ScheduleResponse),
         (status = 413, description = "More than 16 MiB"),
         (status = 422, description = "Fields are wrong; every one is named. At most 250,000 actions are run at once, of a document of 200,000 values"),
     )
@@ -47,8 +47,8 @@ pub(crate) async fn compare(
     State(app): Shared,
     claimant: Claimant,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<ScheduleAnswer>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
+) -> Result<Json<ScheduleResponse>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     let turn = AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
     let memory = app.jobs.turns().take(&claimant, Demand::memory(MEMORY)).await;
     let asker = Asker::default();
@@ -57,8 +57,9 @@ pub(crate) async fn compare(
         // Release the slot at the end of the computation, which can outlast the connection briefly.
         let _held = (turn, memory);
         json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
-        let question = schedule_comparison::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;
-        let question = ValidQuestion::new(question, Limits::SERVED).map_err(ApiError::InvalidQuestion)?;
+        let question =
+            schedule_comparison::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidQuestion)?;
+        let question = ValidRequest::new(question, Limits::SERVED).map_err(ApiError::InvalidQuestion)?;
         schedule_comparison::answer_while(&question, &patience).ok_or_else(|| ApiError::TooLong(too_long(plan_time)))
     });
     Ok(Json(answer.await?))

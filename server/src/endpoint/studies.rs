@@ -25,17 +25,17 @@ use crate::store::StoreError;
 use crate::turns::Claimant;
 
 /// Maximum number of run steps used. A scenario has no more batches.
-const MOST_STEPS: u32 = 5000;
+const MAX_STEPS: u32 = 5000;
 /// Estimated size of a decoded timeline relative to the compact format.
 const DECODED: u64 = 8;
 /// Maximum number of rollouts per search.
-const MOST_ROLLOUTS: u32 = 100_000;
+const MAX_ROLLOUTS: u32 = 100_000;
 /// Default number of rollouts for the search study.
 const PROGRESS_ROLLOUTS: u32 = 2_000;
 /// Default number of rollouts per size.
 const SIZE_ROLLOUTS: u32 = 200;
 /// Maximum number of layouts to simulate per freedom and cluster size.
-const MOST_POINTS: u32 = 150;
+const MAX_POINTS: u32 = 150;
 
 /// Study options.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -59,10 +59,10 @@ pub(crate) struct StageOptions {
 impl StudyOptions {
     fn rollouts(&self, default: u32) -> Result<u32, ApiError> {
         let rollouts = self.rollouts.unwrap_or(default);
-        if (1..=MOST_ROLLOUTS).contains(&rollouts) {
+        if (1..=MAX_ROLLOUTS).contains(&rollouts) {
             return Ok(rollouts);
         }
-        Err(ApiError::Malformed(format!("rollouts: {rollouts} is out of range: 1 to {MOST_ROLLOUTS}")))
+        Err(ApiError::Malformed(format!("rollouts: {rollouts} is out of range: 1 to {MAX_ROLLOUTS}")))
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) async fn layouts(
     let sweep = app
         .studies
         .run((&claimant, bytes), 1, move |effort| {
-            Ok(study_layouts(&scenario, MOST_POINTS, effort.workers, effort.watch))
+            Ok(study_layouts(&scenario, MAX_POINTS, effort.workers, effort.watch))
         })
         .await?;
     Ok(Json(sweep))
@@ -344,7 +344,7 @@ async fn steps(app: &App, run: &str, outcome: &Outcome) -> Result<Vec<StepRatio>
         _ => None,
     });
     let Some(planned) = planned else { return Err(NoStudy::NoDataAwarePlan.into()) };
-    let points = app.store.reader().run_points(run, 0, MOST_STEPS).await?;
+    let points = app.store.reader().run_points(run, 0, MAX_STEPS).await?;
     let ratio = |point: api::run::RunPoint| {
         let iteration = u32::try_from(point.step.checked_sub(1)?).ok()?;
         let predicted_s = planned.iterations.get(iteration as usize)?.iteration_s;

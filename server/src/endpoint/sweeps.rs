@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::scenario::StoredScenario;
-use api::shelf::{LARGEST_PAGE, ListQuery, Words};
+use api::shelf::{ListQuery, MAX_PAGE, Words};
 use api::sweep::{Gathered, ReadyStudy, RowPage, StoredSweep, SweepList, SweepProgress, SweepState, SweepsOfScenario};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::IntoParams;
 
-use super::scenarios::{self, AtHand, LARGEST_DOCUMENT, LARGEST_SCENARIO};
+use super::scenarios::{self, AtHand, MAX_DOCUMENT, MAX_SCENARIO};
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::client::Client;
@@ -43,7 +43,7 @@ use crate::sweeps::{self, labelled, named};
 /// Limit on sweeps parsed in parallel. Parsing reads all presets and at least a value per axis.
 static STORED_AT_ONCE: Semaphore = Semaphore::const_new(2);
 /// Maximum number of rows per page.
-const MOST_ROWS: u32 = 1_000;
+const MAX_ROWS: u32 = 1_000;
 /// Interval for keep-alive comments. Proxies close silent streams.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Minimum interval between events, chosen for network load. It is still below the redraw time of a
@@ -61,7 +61,7 @@ pub(crate) async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<SweepList>, ApiError> {
     let Query(query) = query?;
-    let mut list = app.store.reader().sweeps(&lists::wanted(query, &SWEEPS, LARGEST_PAGE)?).await?;
+    let mut list = app.store.reader().sweeps(&lists::wanted(query, &SWEEPS, MAX_PAGE)?).await?;
     list.page.retention_days = app.live.limits().retention_days;
     Ok(Json(list))
 }
@@ -85,7 +85,7 @@ pub(crate) async fn store(
     State(app): Shared,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<StoredSweep>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_SCENARIO))?;
     let sweep = parsed(&app, body).await?;
     let title = sweep.title().and_then(label::clean);
     let sweep = sweep.titled(title);
@@ -253,7 +253,7 @@ pub(crate) async fn points(
     let Query(query) = query?;
     find(&app, &id).await?;
     let reader = app.store.reader();
-    let limit = query.limit.unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS);
+    let limit = query.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
     let texts = reader.sweep_rows(&id, &reader.sweep_engine(&id).await?, query.from.unwrap_or(0), limit).await?;
     let rows = off_thread(move || {
         let rows = texts.iter().map(|text| serde_json::from_str::<PointRow>(text)).collect::<Result<Vec<_>, _>>();
@@ -282,7 +282,7 @@ pub(crate) async fn gather(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Gathered>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
     find(&app, &id).await?;
     let lines = off_thread(move || lines_of(&id, &String::from_utf8_lossy(&body))).await?;
     Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
@@ -321,9 +321,9 @@ pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<R
     let name = format!("attachment; filename=\"planscope-sweep-{}.jsonl\"", &id[..10]);
     let pages = stream::try_unfold((app, id, engine, Some(0_u32)), |(app, id, engine, from)| async move {
         let Some(from) = from else { return Ok(None) };
-        let texts = app.store.reader().sweep_rows(&id, &engine, from, MOST_ROWS).await?;
+        let texts = app.store.reader().sweep_rows(&id, &engine, from, MAX_ROWS).await?;
         let last = texts.last().and_then(|text| serde_json::from_str::<PointRow>(text).ok()).map(|row| row.index + 1);
-        let next = last.filter(|_| texts.len() as u32 == MOST_ROWS);
+        let next = last.filter(|_| texts.len() as u32 == MAX_ROWS);
         let page: String = texts.into_iter().flat_map(|text| [text, "\n".to_owned()]).collect();
         Ok::<_, StoreError>(Some((page, (app, id, engine, next))))
     });

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 
 use api::shelf::Words;
-use api::shelf::{LARGEST_PAGE, ListQuery};
+use api::shelf::{ListQuery, MAX_PAGE};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -18,7 +18,7 @@ use axum::http::HeaderMap;
 use futures::StreamExt;
 use ingest::trace::TimeUnit;
 use planner::scenario::PlannerKind;
-use planner::trace_alignment::MOST_NUMBER;
+use planner::trace_alignment::MAX_NUMBER;
 use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use utoipa::IntoParams;
@@ -64,7 +64,7 @@ pub(crate) async fn list(
     options: Result<Query<ListOptions>, QueryRejection>,
 ) -> Result<Json<TraceList>, ApiError> {
     let (Query(query), Query(options)) = (query?, options?);
-    let mut wanted = lists::wanted(query, &TRACES, LARGEST_PAGE)?;
+    let mut wanted = lists::wanted(query, &TRACES, MAX_PAGE)?;
     if let Some(run) = options.run.filter(|run| !run.is_empty()) {
         wanted.filters.push(("run_id = ".to_owned(), run, ""));
     }
@@ -155,8 +155,8 @@ pub(crate) async fn upload(
         (None, None) => (None, asked),
     };
     let sent = Sent { name: options.name.as_deref().and_then(label::file), run, rank: options.rank, scenario, planner };
-    if options.stage.is_some_and(|stage| stage >= MOST_NUMBER) {
-        return Err(ApiError::Malformed(format!("stage: the largest pipeline stage is {}", MOST_NUMBER - 1)));
+    if options.stage.is_some_and(|stage| stage >= MAX_NUMBER) {
+        return Err(ApiError::Malformed(format!("stage: the largest pipeline stage is {}", MAX_NUMBER - 1)));
     }
     let reading = Reading { unit, stage: options.stage };
     let sharer = Sharer::of(request.extensions());
@@ -289,7 +289,7 @@ pub(crate) async fn change(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<TraceSummary>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, super::scenarios::LARGEST_DOCUMENT))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, super::scenarios::MAX_DOCUMENT))?;
     let change: TraceChange =
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;
     app.store.reader().trace(&id).await?;

@@ -13,7 +13,7 @@ use planner::scenario::Scenario;
 use serde::Deserialize;
 
 use super::off_thread;
-use super::scenarios::{LARGEST_SCENARIO, parsed, validate};
+use super::scenarios::{MAX_SCENARIO, parsed, validate};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 use crate::jobs::shown_iteration;
@@ -55,7 +55,7 @@ pub(crate) async fn what_if(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     let Query(wanted) = wanted.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_SCENARIO))?;
     let scenario = parsed(body).await?;
     let valid = validate(app.store.reader(), scenario).await?;
     if app.store.reader().is_answered(valid.id().as_str()).await? {

@@ -110,7 +110,7 @@ mod tests {
 
     /// Number of intervals in a strip, for the longer of two plans.
     const STRETCHES: u64 = 96;
-    const MOST_RANKS: usize = 4;
+    const MAX_RANKS: usize = 4;
     /// Environment variable for updating `headlines.json`.
     const WRITE: &str = "PLANSCOPE_WRITE_HEADLINES";
 
@@ -123,7 +123,7 @@ mod tests {
         let level = Level::of(timeline, &timeline.kind, stretches as u32);
         let sign = |cell: usize| if level.busy[cell] >= 96 { char::from(b'0' + level.ink[cell]) } else { '.' };
         let rank = |rank: usize| level.lane(2 * rank).map(sign).collect();
-        (0..(timeline.ranks as usize).min(MOST_RANKS)).map(rank).collect()
+        (0..(timeline.ranks as usize).min(MAX_RANKS)).map(rank).collect()
     }
 
     fn computed(entry: GalleryEntry) -> Shipped {

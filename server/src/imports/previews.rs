@@ -11,11 +11,11 @@ use super::Prepared;
 /// Lifetime of a preview.
 pub(crate) const PREVIEW_LIFETIME: SignedDuration = SignedDuration::from_mins(15);
 /// Maximum number of previews.
-const MOST_PREVIEWS: usize = 256;
+const MAX_PREVIEWS: usize = 256;
 /// Maximum memory for previews in bytes.
-const MOST_PREVIEW_BYTES: usize = 512 << 20;
+const MAX_PREVIEW_BYTES: usize = 512 << 20;
 /// Maximum number of tokenizers. A tokenizer uses up to several hundred megabytes.
-const MOST_TOKENIZERS: usize = 4;
+const MAX_TOKENIZERS: usize = 4;
 
 #[derive(Debug)]
 struct Held {
@@ -43,7 +43,7 @@ impl Previews {
         previews.push(Held { id: id.clone(), expires_at, prepared: Arc::clone(&prepared) });
         let mut bytes: usize = previews.iter().map(|held| held.prepared.bytes()).sum();
         // The new preview is never evicted, regardless of size.
-        while previews.len() > 1 && (previews.len() > MOST_PREVIEWS || bytes > MOST_PREVIEW_BYTES) {
+        while previews.len() > 1 && (previews.len() > MAX_PREVIEWS || bytes > MAX_PREVIEW_BYTES) {
             bytes -= previews.remove(0).prepared.bytes();
         }
         (id, expires_at, prepared)
@@ -71,7 +71,7 @@ impl Previews {
         let mut tokenizers = lock(&self.tokenizers);
         tokenizers.retain(|(held, _)| *held != id);
         tokenizers.push((id.clone(), tokenizer));
-        if tokenizers.len() > MOST_TOKENIZERS {
+        if tokenizers.len() > MAX_TOKENIZERS {
             tokenizers.remove(0);
         }
         id
@@ -114,7 +114,7 @@ mod tests {
         assert!(previews.find(&first, expires_at - SignedDuration::from_secs(1)).is_some());
         assert!(previews.find(&first, expires_at).is_none());
 
-        let ids: Vec<String> = (0..=MOST_PREVIEWS).map(|_| previews.hold(prepared("5\n7\n"), now).0).collect();
+        let ids: Vec<String> = (0..=MAX_PREVIEWS).map(|_| previews.hold(prepared("5\n7\n"), now).0).collect();
         assert!(previews.find(&ids[0], now).is_none() && previews.find(&ids[1], now).is_some());
         previews.remove(&ids[1..2]);
         assert!(previews.find(&ids[1], now).is_none());

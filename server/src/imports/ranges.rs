@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use axum::body::Bytes;
 
 /// Maximum total size in MiB.
-pub(crate) const LARGEST_PARTS: usize = 320;
+pub(crate) const MAX_PARTS: usize = 320;
 /// Maximum column size in bytes that the web page uploads. Larger columns are sampled.
 pub(crate) const COLUMN_BUDGET: u64 = 256 << 20;
 
@@ -24,7 +24,7 @@ pub(crate) enum RangesError {
 /// [`api::dataset::RANGES_MEDIA_TYPE`]. Returns offsets and bytes.
 pub(crate) fn receive(body: &mut impl Read, length: u64) -> Result<Vec<(u64, Bytes)>, RangesError> {
     let mut parts = Vec::new();
-    let mut left = (LARGEST_PARTS as u64) << 20;
+    let mut left = (MAX_PARTS as u64) << 20;
     let mut head = [0; 16];
     while read_head(body, &mut head)? {
         let [offset, bytes] = [&head[..8], &head[8..]].map(|field| field.try_into().map_or(0, u64::from_le_bytes));

@@ -21,9 +21,9 @@ use crate::turns::{Claimant, Demand, Turn};
 use crate::workers::Threads;
 
 /// Maximum number of pending requests.
-const MOST_WAITING: usize = 32;
+const MAX_WAITING: usize = 32;
 /// Maximum number of pending requests per client.
-const MOST_OF_CLIENT: usize = 8;
+const MAX_OF_CLIENT: usize = 8;
 
 /// Reason why a what-if request failed.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ impl Jobs {
             let had = turn.bytes();
             match self.plan_in_turn((Arc::clone(&scenario), iteration), &asker, turn).await {
                 Ok((Ok(Ok(planning)), times)) => {
-                    let times = Stopwatch::beside_steps(times, &planning.outcome);
+                    let times = Stopwatch::with_iteration_times(times, &planning.outcome);
                     return Ok((planning, times));
                 }
                 Ok((Ok(Err(PlanError::Outgrown { bytes: needed })), _)) => match more_memory(had, needed, most) {
@@ -148,12 +148,12 @@ impl Place {
     /// Reserves a slot within the limits.
     fn take(asking: &Arc<Mutex<HashMap<Claimant, usize>>>, claimant: &Claimant) -> Result<Self, NotPlanned> {
         let mut known = asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.values().sum::<usize>() >= MOST_WAITING {
-            return Err(NotPlanned::Full(MOST_WAITING));
+        if known.values().sum::<usize>() >= MAX_WAITING {
+            return Err(NotPlanned::Full(MAX_WAITING));
         }
         let own = known.entry(claimant.clone()).or_default();
-        if *own >= MOST_OF_CLIENT {
-            return Err(NotPlanned::Full(MOST_OF_CLIENT));
+        if *own >= MAX_OF_CLIENT {
+            return Err(NotPlanned::Full(MAX_OF_CLIENT));
         }
         *own += 1;
         Ok(Self { asking: Arc::clone(asking), claimant: claimant.clone() })

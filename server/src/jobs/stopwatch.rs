@@ -64,11 +64,11 @@ impl Stopwatch {
     /// Returns wall time per finished planner and per batch, with the iteration times from the
     /// outcome.
     pub(super) fn into_times(self, outcome: &Outcome) -> Vec<PlanningTime> {
-        Self::beside_steps(self.times, outcome)
+        Self::with_iteration_times(self.times, outcome)
     }
 
     /// Adds the iteration times from the outcome to the planning times per batch.
-    pub(super) fn beside_steps(mut times: Vec<PlanningTime>, outcome: &Outcome) -> Vec<PlanningTime> {
+    pub(super) fn with_iteration_times(mut times: Vec<PlanningTime>, outcome: &Outcome) -> Vec<PlanningTime> {
         for time in &mut times {
             let answer = outcome.results.iter().find(|result| result.planner == time.planner).map(|own| &own.answer);
             let Some(Answer::Planned(planned)) = answer else {

@@ -14,13 +14,13 @@ const REMEMBERED: usize = 256;
 #[derive(Debug, Clone)]
 pub struct Entry {
     state: Arc<watch::Sender<Job>>,
-    noted: Arc<watch::Sender<Noted>>,
+    noted: Arc<watch::Sender<StorageState>>,
     cancelled: Arc<AtomicBool>,
 }
 
 /// Storage state of a job in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Noted {
+enum StorageState {
     NotYet,
     Yes,
     /// Storing failed, and the job has ended.
@@ -29,20 +29,20 @@ enum Noted {
 
 impl Entry {
     fn new(job: Job) -> Self {
-        let noted = Arc::new(watch::Sender::new(Noted::NotYet));
+        let noted = Arc::new(watch::Sender::new(StorageState::NotYet));
         Self { state: Arc::new(watch::Sender::new(job)), noted, cancelled: Arc::default() }
     }
 
     /// Records whether storing succeeded.
     pub(super) fn note(&self, stands: bool) {
-        self.noted.send_replace(if stands { Noted::Yes } else { Noted::Never });
+        self.noted.send_replace(if stands { StorageState::Yes } else { StorageState::Never });
     }
 
     /// Waits until the job is stored. Returns false if storing failed.
     pub(super) async fn is_noted(&self) -> bool {
         let mut noted = self.noted.subscribe();
         // `self` owns the sender, so the channel remains open.
-        noted.wait_for(|noted| *noted != Noted::NotYet).await.is_ok_and(|noted| *noted == Noted::Yes)
+        noted.wait_for(|noted| *noted != StorageState::NotYet).await.is_ok_and(|noted| *noted == StorageState::Yes)
     }
 
     /// Returns the job in the current state.

@@ -19,7 +19,7 @@ use crate::store::{Reader, StoreError};
 const ROWS_AT_ONCE: u32 = 500;
 /// Maximum number of early rows, which exist only because the run ended: the open point, and
 /// possibly a final line that lacks a newline. They are rebuilt if the run continues.
-const MOST_EARLY_ROWS: u64 = 2;
+const MAX_EARLY_ROWS: u64 = 2;
 /// Interval between time checks while idle.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -118,7 +118,7 @@ impl Follower {
         } else {
             // A client that reconnects may have an outdated version of a rebuilt row. A client with
             // later rows was connected during or after the rebuild.
-            let anew = pulse.retaken_row..pulse.retaken_row.saturating_add(MOST_EARLY_ROWS);
+            let anew = pulse.retaken_row..pulse.retaken_row.saturating_add(MAX_EARLY_ROWS);
             pulse.retakes > 0 && anew.contains(&self.row)
         };
         if is_retaken {

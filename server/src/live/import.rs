@@ -88,7 +88,7 @@ impl Live {
             open: None,
             stepped: true,
             reopened: false,
-            patience_ms: 0,
+            stall_timeout_ms: 0,
             last_step: last.map(|point| point.step),
             total_steps: read.points.iter().rev().find_map(|point| point.total_steps),
             median_step_s: read.median_step_s,

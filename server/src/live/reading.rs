@@ -10,11 +10,11 @@ use crate::store::LogState;
 
 /// Minimum timeout. Prevents a stall between two uploads if steps are faster than the upload
 /// interval.
-const SHORTEST_PATIENCE_S: f64 = 30.0;
+const MIN_PATIENCE_S: f64 = 30.0;
 /// Timeout before the second point, while the step interval is unknown.
 const FIRST_PATIENCE_S: f64 = 300.0;
 /// Maximum timeout: 30 days.
-const LONGEST_PATIENCE_S: f64 = 2_592_000.0;
+const MAX_PATIENCE_S: f64 = 2_592_000.0;
 /// A run is stalled when no step arrives for this number of median intervals.
 const MISSED: f64 = 5.0;
 
@@ -139,9 +139,9 @@ impl Reading {
     }
 
     /// Stall timeout in ms: five median step intervals, clamped to the minimum and maximum.
-    pub(super) fn patience_ms(&self) -> i64 {
+    pub(super) fn stall_timeout_ms(&self) -> i64 {
         let patience = self.intervals_s.median().map_or(FIRST_PATIENCE_S, |interval| interval * MISSED);
-        (patience.clamp(SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S) * 1e3).round() as i64
+        (patience.clamp(MIN_PATIENCE_S, MAX_PATIENCE_S) * 1e3).round() as i64
     }
 
     /// Assigns a row to a completed point. Returns `None` beyond the point limit.
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(news.open.map(|open| (open.row, open.segment, open.step)), Some((3, 1, 1)));
         assert_eq!((reading.last_step(), reading.total_steps(), news.median_step_s), (Some(1), Some(10), Some(2.0)));
         // Five intervals of 2 s are less than the minimum timeout.
-        assert_eq!(reading.patience_ms(), 30_000);
+        assert_eq!(reading.stall_timeout_ms(), 30_000);
         let end = reading.ending();
         assert_eq!((end.points.len(), end.early_points, end.points[0].row, end.report.lines), (1, 1, 3, 4));
         assert_eq!(reading.points, 2);

@@ -13,7 +13,7 @@ use crate::store::profile_address;
 use crate::store::{NewProfile, ProfileContent};
 
 /// Maximum number of points in the step plot.
-const MOST_POINTS: usize = 2000;
+const MAX_POINTS: usize = 2000;
 /// Relative step time residual above which the report mentions it.
 const WORTH_A_WORD: f64 = 0.01;
 
@@ -54,7 +54,7 @@ pub(crate) fn calibrated(
         return Err(ObservationError::OutOfReach(told));
     }
     let factors = phase_factors(held, &phases, (step_s, before), &solved, timers.is_some());
-    let every = points.len().div_ceil(MOST_POINTS).max(1);
+    let every = points.len().div_ceil(MAX_POINTS).max(1);
     let point = |point: &&api::run::RunPoint| {
         Some(FittedPoint { size: point.step as f64, measured_s: point.step_s?, fitted_s: solved.reached.step_s })
     };

@@ -3,11 +3,11 @@
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
 };
-use planner::run_comparison::{
-    Agreement, Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, inside,
-    median, phase_times, predicted_phases, sift,
-};
 use planner::outcome::{BatchSummary, Planned};
+use planner::run_comparison::{
+    Agreement, Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, TimerRanks,
+    inside, median, phase_times, predicted_phases, sift,
+};
 use planner::scenario::Scenario;
 
 use super::Held;
@@ -250,12 +250,12 @@ fn residuals_of(held: &Held, kept: &[&RunPoint], planned: &Planned) -> (Vec<Phas
     let predicted = predicted(held, planned);
     let mut notes = Vec::new();
     match held.whose() {
-        Whose::LastRank => notes.push(
+        TimerRanks::LastRank => notes.push(
             "Timers are of the one rank that prints: compared is the last rank of the pipeline, mean over replicas. What it waits behind \
              its last backward is inside its reduction of gradients or its optimizer."
                 .to_owned(),
         ),
-        Whose::Slowest => notes.push(
+        TimerRanks::Slowest => notes.push(
             "Of every timer the slowest rank counts, in the plan too. Sends and receives are not compared: their slowest ranks differ."
                 .to_owned(),
         ),

@@ -9,7 +9,7 @@ use super::fit::lines;
 use crate::calibration::told;
 
 /// Maximum title length in characters.
-const LONGEST_TITLE: usize = 200;
+const MAX_TITLE: usize = 200;
 
 /// A scenario with an applied profile, before validation, and a description of the changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
         }
         ProfileEffect::Overrides { overrides } => {
             let mut own = meant(profile, overrides, scenario, &mut changes);
-            own.splice(0..0, elsewhere(&own, scenario));
+            own.splice(0..0, untimed_degrees(&own, scenario));
             if own.is_empty() {
                 return Err(ProfileError::ForOthers(changes.join("; ")));
             }
@@ -72,7 +72,7 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
     }
     changed.profiles.push(id.clone());
     let title = scenario.title.clone().unwrap_or_else(|| scenario.model.name.clone());
-    changed.title = Some(format!("{title}, with {name}").chars().take(LONGEST_TITLE).collect());
+    changed.title = Some(format!("{title}, with {name}").chars().take(MAX_TITLE).collect());
     Ok(Applied { scenario: changed, changes })
 }
 
@@ -102,7 +102,7 @@ fn meant(
 
 /// Returns the override for degrees that were not timed: the model's times multiplied by the mean
 /// ratio of measured to predicted times. This makes measured and predicted degrees comparable.
-fn elsewhere(own: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
+fn untimed_degrees(own: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
     let timed: Vec<&CostOverride> = own.iter().filter(|given| given.at.is_some() && given.is_layer()).collect();
     let module =
         scenario.model.modules.iter().find(|module| timed.first().is_some_and(|given| given.is_for(module)))?;

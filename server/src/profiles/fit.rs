@@ -19,10 +19,10 @@ use crate::calibration::told;
 use crate::store::{NewProfile, ProfileContent, ProfileFile, profile_address};
 
 /// Maximum points in a residual plot.
-pub(super) const MOST_POINTS: usize = 2000;
+pub(super) const MAX_POINTS: usize = 2000;
 /// Limits per profile: file count, and total size in MiB.
-const MOST_FILES: usize = 64;
-const MOST_MEBIBYTES: usize = 64;
+const MAX_FILES: usize = 64;
+const MAX_MEBIBYTES: usize = 64;
 
 /// Factor between the median time of a part and that of the device above which the device or the unit is in doubt.
 const FAR: f64 = 10.0;
@@ -72,8 +72,8 @@ enum Read {
 /// unnamed.
 pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, ProfileError> {
     let bytes: usize = files.iter().map(|file| file.content.len()).sum();
-    if files.len() > MOST_FILES || bytes > MOST_MEBIBYTES << 20 {
-        return Err(ProfileError::TooMuch(MOST_FILES, MOST_MEBIBYTES));
+    if files.len() > MAX_FILES || bytes > MAX_MEBIBYTES << 20 {
+        return Err(ProfileError::TooMuch(MAX_FILES, MAX_MEBIBYTES));
     }
     let mut of_kernels = Vec::new();
     let mut of_layers = Vec::new();
@@ -164,7 +164,7 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
         return Err(ProfileError::Implausible(doubt));
     }
     report.extend(lines(|out| told::changes(out, &start.cluster, &fitted.cluster)));
-    let plots = residuals(&fitted.cluster, &samples, MOST_POINTS);
+    let plots = residuals(&fitted.cluster, &samples, MAX_POINTS);
     let parts = fitted
         .parts
         .iter()
@@ -211,7 +211,7 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
 /// Why the measurements are not those of the device, or in another unit: half of a part's times are far from those of the device, or no
 /// value within the bounds of a fit explains them.
 fn doubt(device: &Cluster, fitted: &Fitted, samples: &[Sample]) -> Option<String> {
-    let far = residuals(device, samples, MOST_POINTS).into_iter().find_map(|plot| {
+    let far = residuals(device, samples, MAX_POINTS).into_iter().find_map(|plot| {
         let ratios: Vec<f64> = plot.points.iter().map(|point| point.measured_s / point.predicted_s).collect();
         let ratio = median(&ratios)?;
         let is_far = !(1.0 / FAR..=FAR).contains(&ratio);

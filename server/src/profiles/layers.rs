@@ -8,11 +8,11 @@ use planner::cost::overrides::{CostOverride, LAYER, OverridePhase, TimeTable};
 use planner::model::{Model, ModuleRole};
 
 use super::ProfileError;
-use super::fit::{Base, MOST_POINTS};
+use super::fit::{Base, MAX_POINTS};
 use crate::store::{NewProfile, ProfileContent};
 
 /// Maximum points per table in a scenario.
-const MOST_SIZES: usize = 1024;
+const MAX_SIZES: usize = 1024;
 
 /// Fits tables of time over tokens for the modules in the files.
 pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewProfile, ProfileError> {
@@ -81,7 +81,7 @@ fn read(name: &str, profile: &LayerProfile) -> String {
 /// Returns the table's module (`None` for the backbone of any model) and the table's points over
 /// tokens.
 fn placed(table: &LayerTable, model: Option<&Model>) -> Result<(Option<String>, Vec<[f64; 2]>), String> {
-    let every = table.points.len().div_ceil(MOST_SIZES).max(1);
+    let every = table.points.len().div_ceil(MAX_SIZES).max(1);
     let thinned = || table.points.iter().copied().step_by(every);
     if table.part != Part::Vision {
         let backbone = model.and_then(Model::backbone).map(|module| module.name.clone());
@@ -105,7 +105,7 @@ fn part(table: &LayerTable) -> Result<FittedPart, ProfileError> {
     let point = |&[size, measured_s]: &[f64; 2]| FittedPoint { size, measured_s, fitted_s: line.micros(size) * 1e-6 };
     let all: Vec<FittedPoint> = table.measured.iter().map(point).collect();
     let off: f64 = all.iter().map(|point| (point.fitted_s / point.measured_s - 1.0).abs()).sum();
-    let every = all.len().div_ceil(MOST_POINTS).max(1);
+    let every = all.len().div_ceil(MAX_POINTS).max(1);
     let of = match table.part {
         Part::Vision => "vision encoder",
         _ => "language model",

@@ -6,14 +6,14 @@ use planner::cost::overrides::{AtDegrees, CostOverride, LAYER, SequenceTimes};
 use planner::training::ContextExchange;
 
 use super::ProfileError;
-use super::fit::{Base, MOST_POINTS};
+use super::fit::{Base, MAX_POINTS};
 use crate::store::{NewProfile, ProfileContent};
 
 /// Maximum number of degrees per profile: the override limit per scenario minus a reserve for other
 /// overrides.
-const MOST_SCHEMES: usize = 56;
+const MAX_SCHEMES: usize = 56;
 /// Maximum timings per scheme in a scenario.
-const MOST_TIMINGS: usize = 1024;
+const MAX_TIMINGS: usize = 1024;
 
 /// Fits T(l) of a layer for all degrees in the files.
 pub(super) fn fit(base: &Base, files: &[(String, SchemeProfile)]) -> Result<NewProfile, ProfileError> {
@@ -23,11 +23,11 @@ pub(super) fn fit(base: &Base, files: &[(String, SchemeProfile)]) -> Result<NewP
     let (mut overrides, mut parts) = (Vec::new(), Vec::new());
     for scheme in schemes(&timings) {
         let name = name(scheme.at);
-        if overrides.len() == MOST_SCHEMES {
-            report.push(format!("{name} and what follows are left out: a profile has {MOST_SCHEMES} degrees at most"));
+        if overrides.len() == MAX_SCHEMES {
+            report.push(format!("{name} and what follows are left out: a profile has {MAX_SCHEMES} degrees at most"));
             break;
         }
-        let every = scheme.timings_us.len().div_ceil(MOST_TIMINGS).max(1);
+        let every = scheme.timings_us.len().div_ceil(MAX_TIMINGS).max(1);
         let kept: Vec<[f64; 3]> = scheme.timings_us.iter().copied().step_by(every).collect();
         match SequenceTimes::new(&kept) {
             Ok(times) => {
@@ -88,7 +88,7 @@ fn part(scheme: &TimedScheme, times: &SequenceTimes) -> FittedPart {
         measured_s: micros * 1e-6,
         fitted_s: fit.time(tokens * sequences, tokens * tokens * sequences) * 1e-6,
     };
-    let every = scheme.timings_us.len().div_ceil(MOST_POINTS).max(1);
+    let every = scheme.timings_us.len().div_ceil(MAX_POINTS).max(1);
     FittedPart {
         name: name(scheme.at),
         fitted: true,

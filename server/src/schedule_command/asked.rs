@@ -9,7 +9,7 @@ use planner::scenario::FieldError;
 use planner::schedule::csv::{self, MAX_BYTES};
 use planner::schedule::{ChunksRule, ScheduleKind};
 use planner::schedule_comparison::{
-    ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleQuestion, parse_times,
+    ActionTimes, Activations, ImportedTable, Per, PerStage, SCHEMA, ScheduleRequest, parse_times,
 };
 
 use crate::config::ScheduleArguments;
@@ -19,7 +19,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// Builds the request for the given arguments. The inner error contains the invalid fields of a
 /// times file.
-pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<ScheduleQuestion, Vec<FieldError>>> {
+pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<ScheduleRequest, Vec<FieldError>>> {
     let takes_chunks = |kind: &ScheduleKind| matches!(kind.chunks_rule(), ChunksRule::Any { .. });
     if let Some(chunks) = arguments.chunks {
         let fits = |kind: &ScheduleKind| takes_chunks(kind) || kind.chunks(None) == chunks as usize;
@@ -46,7 +46,7 @@ pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<Schedule
         Ok(times) => times,
         Err(errors) => return Ok(Err(errors)),
     };
-    Ok(Ok(ScheduleQuestion {
+    Ok(Ok(ScheduleRequest {
         schema: SCHEMA.to_owned(),
         ranks,
         microbatches,

@@ -1,11 +1,11 @@
 //! Prints the schedule metrics as an aligned table.
 
-use planner::schedule_comparison::{EntryOutcome, ScheduleAnswer, ScheduleReport};
+use planner::schedule_comparison::{EntryOutcome, ScheduleReport, ScheduleResponse};
 
 const HEAD: [&str; 7] = ["schedule", "makespan", "span", "bubble", "of span", "peak", "gap"];
 
 /// Formats a line per schedule, followed by notes and a legend for the columns.
-pub(super) fn table(answer: &ScheduleAnswer) -> String {
+pub(super) fn table(answer: &ScheduleResponse) -> String {
     let mut rows: Vec<[String; 7]> = vec![HEAD.map(str::to_owned)];
     let mut notes = Vec::new();
     for entry in &answer.entries {

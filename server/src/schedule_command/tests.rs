@@ -12,9 +12,9 @@ fn arguments(line: &str) -> anyhow::Result<ScheduleArguments> {
     }
 }
 
-fn answered(line: &str) -> anyhow::Result<ScheduleAnswer> {
+fn answered(line: &str) -> anyhow::Result<ScheduleResponse> {
     let arguments = arguments(line)?;
-    let valid = question(&arguments)?.and_then(|question| ValidQuestion::new(question, Limits::COMMAND_LINE));
+    let valid = question(&arguments)?.and_then(|question| ValidRequest::new(question, Limits::COMMAND_LINE));
     let place = |error: &FieldError| format!("{}: {}", asked::place(&error.pointer, &arguments), error.detail);
     let valid = valid.map_err(|errors| anyhow::anyhow!(errors.iter().map(place).collect::<Vec<_>>().join("; ")))?;
     let answer = answer(&valid);

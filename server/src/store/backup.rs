@@ -9,8 +9,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteLockingMode};
 use sqlx::{ConnectOptions, Connection};
 
 use super::file::{self, COMPANIONS, FileFault, folder};
-use super::passing::Passing;
-use super::tenancy::{Tenancy, TenancyError, beside};
+use super::passing::TemporaryCopy;
+use super::tenancy::{DatabaseLock, TenancyError, beside};
 use super::verify::{Fault, reading, structure};
 use super::{StoreError, is_locked};
 
@@ -34,7 +34,7 @@ pub enum CopyError {
     InUse(PathBuf),
     /// The database is locked, or the lock cannot be checked.
     #[error(transparent)]
-    Tenancy(#[from] TenancyError),
+    DatabaseLock(#[from] TenancyError),
     /// Verification found faults.
     #[error("{path} is not sound: {}", first(faults))]
     Unsound {
@@ -91,7 +91,7 @@ pub async fn backup(database: &Path, to: &Path) -> Result<u64, CopyError> {
 /// the copy is damaged or from a newer version.
 pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timestamp) -> Result<Restored, CopyError> {
     let from = file::existing(from)?;
-    let tenancy = Tenancy::lock(database)?;
+    let tenancy = DatabaseLock::lock(database)?;
     let database = tenancy.database();
     let is_there = match file::inspect(database) {
         // An orphaned journal or an empty database is moved aside like a database. It is not
@@ -104,7 +104,7 @@ pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timest
     }
     sound(&from).await?;
     let copy = copied(&from, database).await?;
-    let kept = if is_there { Some(put_aside(database, now).await?) } else { None };
+    let kept = if is_there { Some(move_aside(database, now).await?) } else { None };
     let bytes = named(copy, database)?;
     Ok(Restored { bytes, kept })
 }
@@ -128,8 +128,9 @@ pub struct Restored {
 }
 
 /// Creates a verified copy under a temporary name in the target folder.
-async fn copied(database: &Path, to: &Path) -> Result<Passing, CopyError> {
-    let copy = Passing::begin(folder(to)).map_err(|source| CopyError::File { path: folder(to).to_owned(), source })?;
+async fn copied(database: &Path, to: &Path) -> Result<TemporaryCopy, CopyError> {
+    let copy =
+        TemporaryCopy::begin(folder(to)).map_err(|source| CopyError::File { path: folder(to).to_owned(), source })?;
     let refused = |source| CopyError::Store { path: database.to_owned(), source };
     let name = copy.path().to_str().ok_or_else(|| CopyError::File {
         path: copy.path().to_owned(),
@@ -146,7 +147,7 @@ async fn copied(database: &Path, to: &Path) -> Result<Passing, CopyError> {
 }
 
 /// Renames a copy to the target name. Fails if the target exists.
-fn named(copy: Passing, to: &Path) -> Result<u64, CopyError> {
+fn named(copy: TemporaryCopy, to: &Path) -> Result<u64, CopyError> {
     let file = copy.named(to).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => CopyError::Exists(to.to_owned()),
         _ => CopyError::File { path: to.to_owned(), source },
@@ -178,7 +179,7 @@ fn there(database: &Path) -> Option<PathBuf> {
 }
 
 /// Renames the files of a database and returns the new path.
-async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError> {
+async fn move_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError> {
     // SQLite deletes the journal of an empty database.
     if database.metadata().is_ok_and(|metadata| metadata.len() > 0) {
         // With an exclusive lock, opening and closing the database writes the journal into the

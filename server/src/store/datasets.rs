@@ -7,15 +7,19 @@ use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 use serde::{Deserialize, Serialize};
 
-use super::forget::Forgetting;
-use super::kept::KeptTable;
+use super::forget::PurgeStatements;
+use super::kept::ObjectTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
-const DATASET: KeptTable =
-    KeptTable { kind: Kind::Dataset, table: "dataset", name: "name", whole: "id IN (SELECT id FROM deleted_dataset)" };
+const DATASET: ObjectTable = ObjectTable {
+    kind: Kind::Dataset,
+    table: "dataset",
+    name: "name",
+    whole: "id IN (SELECT id FROM deleted_dataset)",
+};
 /// Purges all content in one transaction, because it is small.
-const FORGETTING: Forgetting = Forgetting {
+const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE dataset SET name = '', note = NULL, tags_json = '[]', pinned_at_ms = NULL, bytes = 0,
              text_tokens_json = '', images_json = NULL
          WHERE id = (

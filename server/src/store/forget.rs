@@ -6,7 +6,7 @@ use super::{StoreError, Writer};
 
 /// SQL that purges the next object of a kind. Selection and removal use one transaction, so the
 /// object cannot be restored halfway.
-pub(super) struct Forgetting {
+pub(super) struct PurgeStatements {
     /// SQL that selects an object deleted before a given time, clears its content and returns its
     /// identifier.
     pub(super) take: &'static str,
@@ -18,7 +18,7 @@ impl Writer {
     /// Purges the next object and returns its identifier, or `None` if nothing is left.
     pub(super) async fn forget_next(
         &self,
-        forgetting: &Forgetting,
+        forgetting: &PurgeStatements,
         deleted_before: Timestamp,
     ) -> Result<Option<String>, StoreError> {
         let mut write = self.begin().await?;
@@ -38,7 +38,7 @@ impl Writer {
     /// Purges all objects and returns their number.
     pub(super) async fn forget_all(
         &self,
-        forgetting: &Forgetting,
+        forgetting: &PurgeStatements,
         deleted_before: Timestamp,
     ) -> Result<u64, StoreError> {
         let mut forgotten = 0;

@@ -6,7 +6,7 @@ use super::{Reader, StoreError, Writer};
 
 /// An unfinished job of an earlier server.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct LeftJob {
+pub struct UnfinishedJob {
     /// Identifier.
     pub id: String,
     /// Scenario to plan.
@@ -69,7 +69,7 @@ impl Writer {
     }
 
     /// Deletes a finished job.
-    pub async fn strike_job(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn delete_job(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         sqlx::query("DELETE FROM job WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
@@ -78,7 +78,7 @@ impl Writer {
 
 impl Reader {
     /// Returns unfinished jobs, oldest first.
-    pub async fn left_jobs(&self) -> Result<Vec<LeftJob>, StoreError> {
+    pub async fn left_jobs(&self) -> Result<Vec<UnfinishedJob>, StoreError> {
         let jobs = sqlx::query_as(
             "SELECT id, scenario_id, attempts FROM job WHERE failure IS NULL ORDER BY created_at_ms, rowid",
         )

@@ -11,7 +11,7 @@ use crate::clock::rfc3339;
 /// `deleted_at_ms`. All tables except `run` have `tags_json`; the tags of runs are in a separate
 /// table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KeptTable {
+pub(super) struct ObjectTable {
     pub(super) kind: Kind,
     pub(super) table: &'static str,
     /// Name column.
@@ -20,7 +20,7 @@ pub(super) struct KeptTable {
     pub(super) whole: &'static str,
 }
 
-impl KeptTable {
+impl ObjectTable {
     /// Returns the display name of the kind.
     pub(super) const fn what(self) -> &'static str {
         self.kind.name()

@@ -21,14 +21,14 @@ const YOUNG: Duration = Duration::from_hours(1);
 
 /// A copy in a temporary folder. Both are deleted on drop.
 #[derive(Debug)]
-pub(super) struct Passing {
+pub(super) struct TemporaryCopy {
     // Fields are dropped in this order.
     copy: NamedTempFile,
     _lock: File,
     _folder: TempDir,
 }
 
-impl Passing {
+impl TemporaryCopy {
     /// Creates an empty file for a copy, in the same file system as the target.
     pub(super) fn begin(beside: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
@@ -70,7 +70,7 @@ fn locked(folder: &Path) -> io::Result<File> {
 }
 
 /// Deletes leftover copies in the folder of a database and returns their paths.
-pub fn remove_left(beside: &Path) -> Vec<PathBuf> {
+pub fn remove_leftovers(beside: &Path) -> Vec<PathBuf> {
     // An unreadable folder contains nothing that could be deleted.
     let Ok(entries) = fs::read_dir(file::folder(beside)) else { return Vec::new() };
     let ours = |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
@@ -121,9 +121,9 @@ mod tests {
     fn a_copy_leaves_nothing_beside_itself() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("copy.db");
-        drop(Passing::begin(folder.path()).unwrap());
+        drop(TemporaryCopy::begin(folder.path()).unwrap());
         assert!(names(folder.path()).is_empty());
-        let copy = Passing::begin(folder.path()).unwrap();
+        let copy = TemporaryCopy::begin(folder.path()).unwrap();
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -134,7 +134,7 @@ mod tests {
         copy.named(&target).unwrap();
         assert_eq!(names(folder.path()), ["copy.db"]);
         // An existing target is not overwritten, and the copy is deleted.
-        Passing::begin(folder.path()).unwrap().named(&target).unwrap_err();
+        TemporaryCopy::begin(folder.path()).unwrap().named(&target).unwrap_err();
         assert_eq!(names(folder.path()), ["copy.db"]);
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let beside = folder.path().join("planscope.db");
         let path = |name: &str| folder.path().join(name);
-        let making = Passing::begin(folder.path()).unwrap();
+        let making = TemporaryCopy::begin(folder.path()).unwrap();
         // State of a killed process: the folder exists and its lock is free.
         fs::create_dir(path(".planscope-copy-killed")).unwrap();
         for name in [LOCK, "copy"] {
@@ -158,7 +158,7 @@ mod tests {
         // A folder that is not locked yet.
         fs::create_dir(path(".planscope-copy-begun")).unwrap();
 
-        let mut removed = remove_left(&beside);
+        let mut removed = remove_leftovers(&beside);
         removed.sort();
         assert_eq!(removed, [path(".planscope-copy-killed"), path(".planscope-copy-old")]);
         let own = making.path().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(names(folder.path()), left);
 
         grow_old(&path(".planscope-copy-begun"));
-        assert_eq!(remove_left(&beside), [path(".planscope-copy-begun")]);
+        assert_eq!(remove_leftovers(&beside), [path(".planscope-copy-begun")]);
         drop(making);
-        assert_eq!(remove_left(&path("nowhere/planscope.db")), Vec::<PathBuf>::new());
+        assert_eq!(remove_leftovers(&path("nowhere/planscope.db")), Vec::<PathBuf>::new());
     }
 }

@@ -5,15 +5,15 @@ use api::shelf::Words;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::forget::Forgetting;
-use super::kept::KeptTable;
+use super::forget::PurgeStatements;
+use super::kept::ObjectTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
-const PROFILE: KeptTable =
-    KeptTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
+const PROFILE: ObjectTable =
+    ObjectTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
 /// Purges content and files in one transaction.
-const FORGETTING: Forgetting = Forgetting {
+const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0, sha256 = NULL
          WHERE id = (SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL LIMIT 1)
          RETURNING id",

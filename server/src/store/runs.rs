@@ -12,20 +12,20 @@ use api::run::RunOrigin;
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
-use super::forget::Forgetting;
-use super::kept::KeptTable;
+use super::forget::PurgeStatements;
+use super::kept::ObjectTable;
 use super::{Kind, StoreError, Writer, hashes};
 
 /// An empty name marks a run that is being purged. An imported run that has no end is an
 /// interrupted import.
-const RUN: KeptTable = KeptTable {
+const RUN: ObjectTable = ObjectTable {
     kind: Kind::Run,
     table: "run",
     name: "name",
     whole: "name <> '' AND (origin <> 'imported' OR ended_at_ms IS NOT NULL)",
 };
 /// Clears the name and all small columns. Points and log bytes are deleted later, in batches.
-const FORGETTING: Forgetting = Forgetting {
+const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
              report_json = '{}', key_hash = NULL, asked_hash = NULL, scenario_id = NULL, planner = NULL
          WHERE id = (
@@ -37,7 +37,7 @@ const FORGETTING: Forgetting = Forgetting {
     with_it: &["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?", "DELETE FROM run_log_table WHERE run_id = ?"],
 };
 /// Maximum number of valid tokens per run. Beyond this limit, the oldest token becomes invalid.
-const MOST_TOKENS: i64 = 8;
+const MAX_TOKENS: i64 = 8;
 /// Log chunks deleted per transaction, so that other writers can run in between.
 const PIECES_AT_ONCE: i64 = 256;
 /// Points deleted per transaction.
@@ -149,7 +149,7 @@ impl Writer {
     }
 
     /// Returns the result of an earlier identical request.
-    pub async fn made_before(&self, key: RequestKey) -> Result<Opened, StoreError> {
+    pub async fn earlier_result(&self, key: RequestKey) -> Result<Opened, StoreError> {
         let mut write = self.begin().await?;
         let known = opened_with(&mut write, Some(key)).await?;
         write.commit().await?;
@@ -334,7 +334,7 @@ async fn admit(write: &mut super::Write, id: &str, token: &[u8; 32], now: Timest
              SELECT token_hash FROM run_token WHERE run_id = ?1 ORDER BY created_at_ms DESC LIMIT -1 OFFSET ?2)",
     )
     .bind(id)
-    .bind(MOST_TOKENS)
+    .bind(MAX_TOKENS)
     .execute(&mut **write)
     .await?;
     Ok(())

@@ -7,20 +7,20 @@ use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
-use super::forget::Forgetting;
-use super::kept::KeptTable;
+use super::forget::PurgeStatements;
+use super::kept::ObjectTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, drafts};
 use crate::client::Client;
 use crate::clock::rfc3339;
 
-pub(super) const SCENARIO: KeptTable = KeptTable {
+pub(super) const SCENARIO: ObjectTable = ObjectTable {
     kind: Kind::Scenario,
     table: "scenario",
     name: "title",
     whole: "id IN (SELECT id FROM deleted_scenario)",
 };
 /// Clears the content and deletes the outcomes.
-const FORGETTING: Forgetting = Forgetting {
+const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE scenario SET title = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL, model = NULL,
              cluster = NULL, made_title = NULL, kept = 0
          WHERE id = (
@@ -33,7 +33,7 @@ const FORGETTING: Forgetting = Forgetting {
 };
 /// Minimum length of a prefix that identifies a scenario: 50 bits, so a random collision is very
 /// unlikely.
-pub(crate) const SHORTEST_PREFIX: usize = 10;
+pub(crate) const MIN_PREFIX: usize = 10;
 
 /// List of saved scenarios.
 pub(crate) const SCENARIOS: Shelf = Shelf {
@@ -443,7 +443,7 @@ impl Reader {
         .await?;
         let shared = |other: &String| id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
         let longest = before.iter().chain(&after).map(shared).max().unwrap_or(0);
-        Ok(id[..id.len().min((longest + 1).max(SHORTEST_PREFIX))].to_owned())
+        Ok(id[..id.len().min((longest + 1).max(MIN_PREFIX))].to_owned())
     }
 }
 

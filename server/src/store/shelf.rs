@@ -98,7 +98,7 @@ impl Shelf {
     }
 
     /// Appends the filter conditions to the query.
-    fn matching(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted) {
+    fn push_filters(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted) {
         query.push(" WHERE ").push(self.listed).push(" AND ");
         if wanted.is_deleted {
             query.push("deleted_at_ms IS NOT NULL AND (").push(self.can_return).push(")");
@@ -139,7 +139,7 @@ impl Reader {
         let table = shelf.table;
 
         let mut query = QueryBuilder::new(format!("SELECT id FROM {table}"));
-        shelf.matching(&mut query, wanted);
+        shelf.push_filters(&mut query, wanted);
         if let Some(after) = &wanted.after {
             shelf.beside(&mut query, wanted, onwards, after);
         }
@@ -149,17 +149,17 @@ impl Reader {
         ids.truncate(wanted.limit as usize);
 
         let mut query = QueryBuilder::new(format!("SELECT count(*) FROM {table}"));
-        shelf.matching(&mut query, wanted);
+        shelf.push_filters(&mut query, wanted);
         let total: i64 = query.build_query_scalar().fetch_one(self.pool()).await?;
 
         let (mut before, mut previous) = (0_i64, None);
         if let Some(first) = ids.first().filter(|_| wanted.after.is_some()) {
             let mut query = QueryBuilder::new(format!("SELECT count(*) FROM {table}"));
-            shelf.matching(&mut query, wanted);
+            shelf.push_filters(&mut query, wanted);
             shelf.beside(&mut query, wanted, backwards, first);
             before = query.build_query_scalar().fetch_one(self.pool()).await?;
             let mut query = QueryBuilder::new(format!("SELECT id FROM {table}"));
-            shelf.matching(&mut query, wanted);
+            shelf.push_filters(&mut query, wanted);
             shelf.beside(&mut query, wanted, backwards, first);
             query.push(ordered(back)).push(" LIMIT 1 OFFSET ").push_bind(i64::from(wanted.limit));
             let behind: Option<String> = query.build_query_scalar().fetch_optional(self.pool()).await?;

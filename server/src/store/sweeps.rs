@@ -11,15 +11,15 @@ use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Sweep};
 use tokio::sync::Semaphore;
 
-use super::forget::Forgetting;
-use super::kept::KeptTable;
+use super::forget::PurgeStatements;
+use super::kept::ObjectTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
-const SWEEP: KeptTable =
-    KeptTable { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
+const SWEEP: ObjectTable =
+    ObjectTable { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
 /// Clears the sweep definition. Rows are deleted later, in batches.
-const FORGETTING: Forgetting = Forgetting {
+const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
          WHERE id = (SELECT id FROM sweep WHERE deleted_at_ms < ? AND (sweep_json IS NOT NULL OR bytes > 0) LIMIT 1)
          RETURNING id",
@@ -161,7 +161,7 @@ impl Writer {
         }
         if added > 0 {
             // Only now is it known which rows are new.
-            write.room_beside(used, bytes).await?;
+            write.check_quota(used, bytes).await?;
             let counted = sqlx::query("UPDATE sweep SET bytes = bytes + ? WHERE id = ?")
                 .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
                 .bind(id)
@@ -177,7 +177,7 @@ impl Writer {
     }
 
     /// Marks a sweep for planning since the given time, or unmarks it if `since` is `None`.
-    pub async fn want_sweep(&self, id: &str, since: Option<Timestamp>) -> Result<(), StoreError> {
+    pub async fn mark_for_planning(&self, id: &str, since: Option<Timestamp>) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let changed = sqlx::query(
             // A new start clears the stored error. The failure count continues if a server resumes
@@ -287,12 +287,12 @@ struct LineRow {
 }
 
 /// Sweep row: JSON, title, note, tags, pinned, creation and deletion.
-type KeptRow = (Option<String>, String, Option<String>, String, Option<i64>, i64, Option<i64>);
+type SweepRow = (Option<String>, String, Option<String>, String, Option<i64>, i64, Option<i64>);
 
 impl Reader {
     /// Returns a stored sweep.
     pub async fn sweep(&self, id: &str) -> Result<KeptSweep, StoreError> {
-        let row: Option<KeptRow> = sqlx::query_as(
+        let row: Option<SweepRow> = sqlx::query_as(
             "SELECT sweep_json, title, note, tags_json, pinned_at_ms, created_at_ms, deleted_at_ms FROM sweep WHERE id = ?",
         )
         .bind(id)

@@ -13,7 +13,7 @@ use super::file::{self, FileFault};
 /// lock file is next to the resolved path, and hard links are rejected, so there is exactly one
 /// lock per database regardless of the path.
 #[derive(Debug)]
-pub struct Tenancy {
+pub struct DatabaseLock {
     _lock: File,
     database: PathBuf,
 }
@@ -23,7 +23,7 @@ pub struct Tenancy {
 pub enum TenancyError {
     /// The database is in use by a different process.
     #[error("the database {0} is in use by another planscope; stop that first")]
-    Taken(PathBuf),
+    OperatorTime(PathBuf),
     /// The lock file cannot be created.
     #[error("the file {path}, which says that the database is in use, cannot be written")]
     Unwritable {
@@ -37,7 +37,7 @@ pub enum TenancyError {
     File(#[from] FileFault),
 }
 
-impl Tenancy {
+impl DatabaseLock {
     /// Acquires an existing or future database. Fails if opening the file is not safe.
     pub fn take(database: &Path) -> Result<Self, TenancyError> {
         let taken = Self::lock(database)?;
@@ -55,7 +55,7 @@ impl Tenancy {
         let lock = file::private(OpenOptions::new().create(true).append(true)).open(&path).map_err(unwritable)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _lock: lock, database }),
-            Err(TryLockError::WouldBlock) => Err(TenancyError::Taken(database)),
+            Err(TryLockError::WouldBlock) => Err(TenancyError::OperatorTime(database)),
             Err(TryLockError::Error(source)) => Err(unwritable(source)),
         }
     }
@@ -92,14 +92,14 @@ mod tests {
     fn a_database_has_one_tenant_and_then_the_next() {
         let (_guard, folder) = folder_of_test();
         let database = folder.join("a.db");
-        let first = Tenancy::take(&database).unwrap();
+        let first = DatabaseLock::take(&database).unwrap();
         assert_eq!(first.database(), database);
-        assert!(matches!(Tenancy::take(&database), Err(TenancyError::Taken(path)) if path == database));
-        Tenancy::take(&folder.join("b.db")).unwrap();
+        assert!(matches!(DatabaseLock::take(&database), Err(TenancyError::OperatorTime(path)) if path == database));
+        DatabaseLock::take(&folder.join("b.db")).unwrap();
         drop(first);
-        Tenancy::take(&database).unwrap();
+        DatabaseLock::take(&database).unwrap();
         let nowhere = folder.join("nowhere/a.db");
-        assert!(matches!(Tenancy::take(&nowhere), Err(TenancyError::File(FileFault::Unreachable { .. }))));
+        assert!(matches!(DatabaseLock::take(&nowhere), Err(TenancyError::File(FileFault::Unreachable { .. }))));
     }
 
     /// Finding 9: two servers opened the same file by two names.
@@ -109,20 +109,20 @@ mod tests {
         let (_guard, folder) = folder_of_test();
         let database = folder.join("a.db");
         std::fs::write(&database, "a database").unwrap();
-        let first = Tenancy::take(&database).unwrap();
+        let first = DatabaseLock::take(&database).unwrap();
 
         let link = folder.join("link.db");
         std::os::unix::fs::symlink(&database, &link).unwrap();
-        assert!(matches!(Tenancy::take(&link), Err(TenancyError::Taken(path)) if path == database));
+        assert!(matches!(DatabaseLock::take(&link), Err(TenancyError::OperatorTime(path)) if path == database));
         assert!(!folder.join("link.db-lock").exists());
 
         let other = folder.join("b.db");
         std::fs::hard_link(&database, &other).unwrap();
-        assert!(matches!(Tenancy::take(&other), Err(TenancyError::File(FileFault::Linked { links: 2, .. }))));
+        assert!(matches!(DatabaseLock::take(&other), Err(TenancyError::File(FileFault::Linked { links: 2, .. }))));
         drop(first);
-        assert!(matches!(Tenancy::take(&database), Err(TenancyError::File(FileFault::Linked { links: 2, .. }))));
+        assert!(matches!(DatabaseLock::take(&database), Err(TenancyError::File(FileFault::Linked { links: 2, .. }))));
         std::fs::remove_file(&other).unwrap();
-        assert_eq!(Tenancy::take(&link).unwrap().database(), database);
+        assert_eq!(DatabaseLock::take(&link).unwrap().database(), database);
     }
 
     /// Finding 8: a server start created an empty database and overwrote the journal, the only copy
@@ -132,10 +132,10 @@ mod tests {
         let (_guard, folder) = folder_of_test();
         let database = folder.join("a.db");
         std::fs::write(folder.join("a.db-wal"), "the only copy").unwrap();
-        assert!(matches!(Tenancy::take(&database), Err(TenancyError::File(FileFault::Orphan { .. }))));
+        assert!(matches!(DatabaseLock::take(&database), Err(TenancyError::File(FileFault::Orphan { .. }))));
         assert!(!database.exists());
         // A backup can be restored next to the remaining files.
-        Tenancy::lock(&database).unwrap();
+        DatabaseLock::lock(&database).unwrap();
     }
 
     #[cfg(unix)]
@@ -144,7 +144,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
 
         let (_guard, folder) = folder_of_test();
-        let _tenancy = Tenancy::take(&folder.join("a.db")).unwrap();
+        let _tenancy = DatabaseLock::take(&folder.join("a.db")).unwrap();
         let lock = folder.join("a.db-lock").metadata().unwrap();
         assert_eq!(lock.permissions().mode() & 0o777, 0o600);
     }

@@ -11,11 +11,11 @@ use super::{MIGRATIONS, Reader, StoreError, Writer, file};
 use crate::clock::rfc3339;
 
 /// Maximum number of valid sessions. Beyond this limit, the oldest session is removed.
-const MOST_SESSIONS: i64 = 10_000;
+const MAX_SESSIONS: i64 = 10_000;
 /// Maximum number of sessions per named token, for the browsers of one person.
-const MOST_OF_TOKEN: i64 = 20;
+const MAX_OF_TOKEN: i64 = 20;
 /// Maximum number of sessions for the server token, because a team may use it.
-const MOST_OF_SERVER: i64 = 1_000;
+const MAX_OF_SERVER: i64 = 1_000;
 /// Precision of the stored last use: 10 min, in ms.
 const USE_PRECISION_MS: i64 = 600_000;
 
@@ -178,7 +178,7 @@ impl Writer {
             .bind(session.expires_at.as_millisecond())
             .execute(&mut *write)
             .await?;
-        let most = if session.token_name.is_some() { MOST_OF_TOKEN } else { MOST_OF_SERVER };
+        let most = if session.token_name.is_some() { MAX_OF_TOKEN } else { MAX_OF_SERVER };
         sqlx::query(
             "DELETE FROM session WHERE hash IN (
                  SELECT hash FROM session WHERE token_name IS ?1 ORDER BY hash = ?2 DESC, created_at_ms DESC LIMIT -1 OFFSET ?3
@@ -192,7 +192,7 @@ impl Writer {
         sqlx::query(
             "DELETE FROM session WHERE hash IN (SELECT hash FROM session ORDER BY expires_at_ms DESC LIMIT -1 OFFSET ?)",
         )
-        .bind(MOST_SESSIONS)
+        .bind(MAX_SESSIONS)
         .execute(&mut *write)
         .await?;
         write.commit().await

@@ -10,15 +10,16 @@ use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
-use super::forget::Forgetting;
-use super::kept::KeptTable;
+use super::forget::PurgeStatements;
+use super::kept::ObjectTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
-const TRACE: KeptTable = KeptTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
+const TRACE: ObjectTable =
+    ObjectTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
 /// Clears the summary row. Chunks and names are deleted later, in batches.
-const FORGETTING: Forgetting = Forgetting {
+const FORGETTING: PurgeStatements = PurgeStatements {
     take: "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL, sha256 = NULL
          WHERE id = (
              SELECT id FROM trace WHERE deleted_at_ms < ? AND (overview IS NOT NULL OR stored_bytes > 0)

@@ -85,7 +85,7 @@ impl Write {
     /// Rejects new content beyond the size limit. A rejection rolls the transaction back.
     pub(super) async fn room_for(&mut self, bytes: usize) -> Result<(), StoreError> {
         let used = self.used().await?;
-        self.room_beside(used, bytes).await
+        self.check_quota(used, bytes).await
     }
 
     /// Returns the used bytes, or 0 if there is no limit.
@@ -95,7 +95,7 @@ impl Write {
 
     /// Rejects content that the transaction has already inserted. `used` is the size before the
     /// transaction.
-    pub(super) async fn room_beside(&mut self, used: u64, bytes: usize) -> Result<(), StoreError> {
+    pub(super) async fn check_quota(&mut self, used: u64, bytes: usize) -> Result<(), StoreError> {
         let admitted = self.quota().admit(used, bytes as u64);
         if admitted.is_err() {
             self.abandon().await?;

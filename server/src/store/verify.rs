@@ -13,7 +13,7 @@ use sqlx::{ConnectOptions, Connection};
 use super::{LOCK_WAIT, MIGRATIONS, StoreError, file};
 
 /// Maximum number of reported faults, because a badly damaged file can have millions.
-const MOST_FAULTS: usize = 1000;
+const MAX_FAULTS: usize = 1000;
 
 /// A fault in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Verdict {
 
 impl Verdict {
     fn fault(&mut self, place: impl Into<String>, detail: impl Into<String>) {
-        if self.faults.len() < MOST_FAULTS {
+        if self.faults.len() < MAX_FAULTS {
             self.faults.push(Fault { place: place.into(), detail: detail.into() });
         }
     }
@@ -77,7 +77,7 @@ pub(super) async fn reading(database: &Path) -> Result<SqliteConnection, StoreEr
 /// Checks pages, indices, references between tables, and the schema version.
 pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<Verdict, StoreError> {
     let mut verdict = Verdict::default();
-    let said: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MOST_FAULTS})")))
+    let said: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MAX_FAULTS})")))
         .fetch_all(&mut *connection)
         .await?;
     for detail in said.into_iter().filter(|said| said != "ok") {

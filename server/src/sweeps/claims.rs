@@ -2,26 +2,26 @@
 //!
 //! If the server crashes, all points in the active batches have a recorded attempt. These points
 //! are planned individually at the end, so that only the point that crashes the server reaches
-//! [`MOST_ATTEMPTS`].
+//! [`MAX_ATTEMPTS`].
 
 use std::collections::{BTreeMap, VecDeque};
 
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Attempt limit: a point fails when this number of servers has crashed during its planning.
-const MOST_ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 /// Maximum number of points per batch.
-pub(super) const MOST_AT_ONCE: usize = 32;
+pub(super) const MAX_AT_ONCE: usize = 32;
 
 /// Points not yet claimed.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct PointQueue {
     /// Points with zero attempts, in order.
     fresh: VecDeque<u32>,
     /// Points with an interrupted attempt.
     suspects: VecDeque<u32>,
     /// Points at the attempt limit, with the attempt count.
-    hopeless: Vec<(u32, u32)>,
+    is_infeasible: Vec<(u32, u32)>,
 }
 
 /// Points claimed by a lane, with the permit to plan them.
@@ -41,14 +41,14 @@ impl Claim {
     }
 }
 
-impl Left {
+impl PointQueue {
     /// Distributes the unplanned points to the queues by attempt count.
     pub(super) fn new(points: impl Iterator<Item = u32>, attempts: &BTreeMap<u32, u32>) -> Self {
         let mut left = Self::default();
         for point in points {
             match attempts.get(&point) {
                 None => left.fresh.push_back(point),
-                Some(&begun) if begun >= MOST_ATTEMPTS => left.hopeless.push((point, begun)),
+                Some(&begun) if begun >= MAX_ATTEMPTS => left.is_infeasible.push((point, begun)),
                 Some(_) => left.suspects.push_back(point),
             }
         }
@@ -57,7 +57,7 @@ impl Left {
 
     /// Returns true if all queues are empty, including failed points.
     pub(super) fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.suspects.is_empty() && self.hopeless.is_empty()
+        self.fresh.is_empty() && self.suspects.is_empty() && self.is_infeasible.is_empty()
     }
 
     /// Removes and returns points with zero attempts.
@@ -72,7 +72,7 @@ impl Left {
 
     /// Removes and returns the points at the attempt limit, with the attempt count.
     pub(super) fn take_hopeless(&mut self) -> Vec<(u32, u32)> {
-        std::mem::take(&mut self.hopeless)
+        std::mem::take(&mut self.is_infeasible)
     }
 
     /// Returns unplanned points to the queue.
@@ -95,7 +95,7 @@ mod tests {
     #[tokio::test]
     async fn points_are_sorted_by_how_often_they_were_begun() {
         let attempts = BTreeMap::from([(1, 1), (3, 3), (4, 2), (9, 3)]);
-        let mut left = Left::new(0..6, &attempts);
+        let mut left = PointQueue::new(0..6, &attempts);
         assert_eq!(left.take_hopeless(), [(3, 3)]);
         assert_eq!(left.take(2), [0, 2]);
         let lane = || async { Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap() };

@@ -10,7 +10,7 @@ use super::throughput::Throughput;
 use crate::store::{PlanFigures, Reader, StoreError};
 
 /// Maximum cells in a map, and maximum plans in a front. Limits the chart size.
-const MOST_DRAWN: usize = 5_000;
+const MAX_DRAWN: usize = 5_000;
 
 /// Parameters of a chart.
 #[derive(Debug, Clone, Default)]
@@ -56,8 +56,8 @@ fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
     if asked.y == Some(asked.x) {
         return Err(FieldError::new("/y", "must be another axis than x".to_owned()));
     }
-    if columns * rows > MOST_DRAWN {
-        return Err(FieldError::new("", format!("{} cells: at most {MOST_DRAWN} are drawn", columns * rows)));
+    if columns * rows > MAX_DRAWN {
+        return Err(FieldError::new("", format!("{} cells: at most {MAX_DRAWN} are drawn", columns * rows)));
     }
     let mut grid = Vec::with_capacity(rows);
     for row in 0..rows {
@@ -168,13 +168,13 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Th
         optimal,
         words: words(sweep, plan.point),
     };
-    let shown = optimal.len().min(MOST_DRAWN);
+    let shown = optimal.len().min(MAX_DRAWN);
     // Samples the remaining plans evenly, to preserve the shape of the point cloud.
-    let step = others.len().div_ceil((MOST_DRAWN - shown).max(1)).max(1);
-    let of_front = optimal.iter().take(MOST_DRAWN).map(|plan| drawn(plan, true));
+    let step = others.len().div_ceil((MAX_DRAWN - shown).max(1)).max(1);
+    let of_front = optimal.iter().take(MAX_DRAWN).map(|plan| drawn(plan, true));
     let plans_drawn = of_front.chain(others.iter().step_by(step).map(|plan| drawn(plan, false)));
     Front {
-        plans: plans_drawn.take(MOST_DRAWN).collect(),
+        plans: plans_drawn.take(MAX_DRAWN).collect(),
         total: plans.len() as u64,
         optimal: optimal.len() as u64,
         by_throughput: throughput.is_some(),

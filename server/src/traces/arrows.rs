@@ -7,10 +7,10 @@ use ingest::trace::{Slices, Trace};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of stored arrows per slice. Arrows beyond this limit are only counted.
-const MOST_ARROWS: usize = 64;
+const MAX_ARROWS: usize = 64;
 /// Maximum number of slices searched for the slice at a given time. If more sibling slices precede
 /// it, the arrow is dropped.
-const MOST_SIBLINGS: usize = 4096;
+const MAX_SIBLINGS: usize = 4096;
 
 /// A stored arrow: lane, row and relative start in ns of the other slice, and true if the arrow is
 /// incoming.
@@ -20,7 +20,7 @@ pub(crate) struct Arrow(pub(crate) u32, pub(crate) u16, pub(crate) i64, pub(crat
 /// Arrows of a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Joined {
-    /// At most [`MOST_ARROWS`] arrows.
+    /// At most [`MAX_ARROWS`] arrows.
     pub(crate) arrows: Vec<Arrow>,
     /// Number of arrows that are not stored.
     pub(crate) further: u32,
@@ -33,7 +33,7 @@ pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
     let mut add = |own: usize, other: usize, incoming: bool| {
         let Slices { lane, start_ns, depth, .. } = &trace.slices;
         let slot = joined.entry(own as u32).or_default();
-        if slot.arrows.len() == MOST_ARROWS {
+        if slot.arrows.len() == MAX_ARROWS {
             slot.further = slot.further.saturating_add(1);
             return;
         }
@@ -75,7 +75,7 @@ fn around(trace: &Trace, ranges: &[Range<usize>], lane: u32, at_ns: u64) -> Opti
     let within = lanes.filter_map(|range| {
         let begun = range.start + start_ns[range.clone()].partition_point(|&start| start <= at_ns);
         // Slices with later starts are nested deeper.
-        (range.start..begun).rev().take(MOST_SIBLINGS).find(runs)
+        (range.start..begun).rev().take(MAX_SIBLINGS).find(runs)
     });
     within.max_by_key(|&slice| start_ns[slice]).or_else(|| {
         let next = own.start + start_ns[own.clone()].partition_point(|&start| start < at_ns);

@@ -5,7 +5,7 @@ use ingest::trace::Trace;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of stored series.
-const MOST_SERIES: usize = 256;
+const MAX_SERIES: usize = 256;
 
 /// Counters in column format, as stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Counters {
             let value = |&at: &usize| trace.counters[at].value;
             Series { process, name, time_ns: all.iter().map(time).collect(), value: all.iter().map(value).collect() }
         };
-        Self(order.chunk_by(|&one, &other| key(one) == key(other)).take(MOST_SERIES).map(one).collect())
+        Self(order.chunk_by(|&one, &other| key(one) == key(other)).take(MAX_SERIES).map(one).collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -6,11 +6,11 @@ use api::trace::{BusySource, BusyTime};
 use ingest::trace::{Action, ActionKind, Kind, Trace};
 use planner::timeline::SpanKind;
 use planner::trace_alignment;
-use planner::trace_alignment::{Iteration, MOST_NUMBER, ObservedAction, iterations};
+use planner::trace_alignment::{Iteration, MAX_NUMBER, ObservedAction, iterations};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of stored actions per trace.
-const MOST_ACTIONS: usize = 1_000_000;
+const MAX_ACTIONS: usize = 1_000_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Actions {
@@ -54,7 +54,7 @@ impl Actions {
                 continue;
             };
             let microbatch = microbatch.unwrap_or(0);
-            if stage >= MOST_NUMBER || microbatch >= MOST_NUMBER || actions.rows.len() >= MOST_ACTIONS {
+            if stage >= MAX_NUMBER || microbatch >= MAX_NUMBER || actions.rows.len() >= MAX_ACTIONS {
                 actions.refused += 1;
                 continue;
             }
@@ -63,7 +63,7 @@ impl Actions {
             let start_ns = trace.slices.start_ns[slice].saturating_sub(trace.origin_ns);
             actions.rows.push(ActionRow {
                 // Some traces have a process per rank and no rank field.
-                rank: process.rank.or_else(|| process.id.parse().ok()).filter(|&rank| rank < MOST_NUMBER),
+                rank: process.rank.or_else(|| process.id.parse().ok()).filter(|&rank| rank < MAX_NUMBER),
                 kind: span_kind as u8,
                 stage,
                 microbatch,
@@ -131,7 +131,7 @@ pub(crate) struct Part {
 
 /// Iterations from all traces.
 #[derive(Debug, Clone)]
-pub(crate) struct Together {
+pub(crate) struct AlignedIterations {
     /// Traces with actions.
     pub(crate) traces: Vec<String>,
     /// Iterations, sorted by time.
@@ -141,7 +141,7 @@ pub(crate) struct Together {
 }
 
 /// Aligns the actions from several traces on a common clock and splits them into iterations.
-pub(crate) fn together(parts: &[Part]) -> Together {
+pub(crate) fn together(parts: &[Part]) -> AlignedIterations {
     let parts: Vec<&Part> = parts.iter().filter(|part| !part.actions.rows.is_empty()).collect();
     let mut notes = Vec::new();
     let clocks: Option<Vec<i64>> = parts.iter().map(|part| part.began_ns).collect();
@@ -171,10 +171,10 @@ pub(crate) fn together(parts: &[Part]) -> Together {
         notes.push(format!("Without a place in a timeline: {}.", words.join(", ")));
     }
     if refused > 0 {
-        notes.push(format!("{refused} actions were left out: stages and microbatches go to {}.", MOST_NUMBER - 1));
+        notes.push(format!("{refused} actions were left out: stages and microbatches go to {}.", MAX_NUMBER - 1));
     }
     let traces = parts.iter().map(|part| part.trace.clone()).collect();
-    Together { traces, iterations: iterations(actions), notes }
+    AlignedIterations { traces, iterations: iterations(actions), notes }
 }
 
 /// Steps sorted by time.
@@ -252,7 +252,7 @@ mod tests {
         Part { trace: format!("trace{rank}"), rank: Some(rank), began_ns, span_ns: 100, actions }
     }
 
-    fn starts(together: &Together) -> Vec<(u32, u64)> {
+    fn starts(together: &AlignedIterations) -> Vec<(u32, u64)> {
         together.iterations.iter().flat_map(|one| &one.actions).map(|action| (action.rank, action.start_ns)).collect()
     }
 

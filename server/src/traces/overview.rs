@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::observed::Actions;
 
 /// Maximum number of stored steps.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 
 /// Data that the viewer needs before it requests a view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Overview {
             began_ns: trace.base_ns.and_then(|base| base.checked_add_unsigned(trace.origin_ns)),
             processes: trace.processes.iter().map(process).collect(),
             lanes: trace.lanes.iter().zip(rows).map(lane).collect(),
-            steps: trace.steps.iter().take(MOST_STEPS).map(step).collect(),
+            steps: trace.steps.iter().take(MAX_STEPS).map(step).collect(),
             counters: trace.counters.len() as u64,
             flows: trace.flows.len() as u64,
             level_widths_ns,

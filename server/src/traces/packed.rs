@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Maximum unpacked size. Valid data is much smaller, but a damaged file can expand to any size.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Error: stored columns are damaged.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
 
 fn inflate(bytes: &[u8]) -> Result<Vec<u8>, Damaged> {
     let mut body = Vec::new();
-    DeflateDecoder::new(bytes).take(MOST_BYTES).read_to_end(&mut body).map_err(|error| Damaged(error.to_string()))?;
+    DeflateDecoder::new(bytes).take(MAX_BYTES).read_to_end(&mut body).map_err(|error| Damaged(error.to_string()))?;
     Ok(body)
 }
 

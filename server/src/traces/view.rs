@@ -6,7 +6,7 @@ use api::trace::TraceView;
 use ingest::trace::levels::{Span, merge};
 
 /// Maximum number of spans in a view. Beyond this limit, pixels are merged.
-const MOST_SPANS: usize = 200_000;
+const MAX_SPANS: usize = 200_000;
 
 /// Visible window of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks
     spans.sort_by_key(Span::place);
     let mut width = window.pixel_ns();
     let mut shown = merge(&spans, width);
-    while shown.len() > MOST_SPANS && width < window.to_ns - window.from_ns {
+    while shown.len() > MAX_SPANS && width < window.to_ns - window.from_ns {
         width = width.saturating_mul(2).max(2);
         shown = merge(&shown, width);
     }
@@ -122,7 +122,7 @@ mod tests {
         let spans: Vec<Span> = (0..300_000).map(|at| span(0, at * 10, 5)).collect();
         let window = Window { from_ns: 0, to_ns: 3_000_000, pixels: 1_000_000, lanes: vec![0] };
         let (view, _) = assemble(spans, &window, 0, 1);
-        assert!(view.len() <= MOST_SPANS);
+        assert!(view.len() <= MAX_SPANS);
         assert_eq!(view.count.iter().sum::<u32>(), 300_000);
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{Claimant, Demand, Turn};
 
 /// Maximum number of times that a computation with insufficient free memory can be overtaken.
-const MOST_PASSED: u32 = 8;
+const MAX_PASSED: u32 = 8;
 /// Number of clients in the grant history.
 const REMEMBERED: usize = 1024;
 
@@ -104,7 +104,7 @@ impl Queue {
                 }
                 return Some(place);
             }
-            if waiting.passed >= MOST_PASSED {
+            if waiting.passed >= MAX_PASSED {
                 return None;
             }
             passed.push(place);
@@ -117,7 +117,7 @@ impl Queue {
     fn rank(&self, waiting: &Waiting) -> (bool, usize, u64, u64) {
         let working = self.working.get(&waiting.claimant).copied().unwrap_or(0);
         let served = self.served.get(&waiting.claimant).copied().unwrap_or(0);
-        (waiting.passed < MOST_PASSED, working, served, waiting.number)
+        (waiting.passed < MAX_PASSED, working, served, waiting.number)
     }
 
     fn has(&self, demand: Demand) -> bool {

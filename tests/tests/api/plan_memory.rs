@@ -114,7 +114,7 @@ async fn a_sweep_whose_third_point_ends_servers_is_given_up() {
     });
     let id = stored(&server, &swept).await;
     let writer = server.store.writer();
-    writer.want_sweep(&id, Some(server.app.clock.now())).await.unwrap();
+    writer.mark_for_planning(&id, Some(server.app.clock.now())).await.unwrap();
     for _ in 0..3 {
         writer.begin_points(&id, ENGINE, &[0, 1, 2]).await.unwrap();
     }

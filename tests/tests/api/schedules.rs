@@ -1,7 +1,7 @@
 //! The schedule bench.
 
 use api::planner::schedule::ScheduleKind;
-use api::planner::schedule_comparison::{EntryOutcome, ScheduleAnswer};
+use api::planner::schedule_comparison::{EntryOutcome, ScheduleResponse};
 use api::schedule::ScheduleKinds;
 use harness::TestServer;
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn schedules_are_made_compared_and_sent_with_their_timelines() {
     let server = TestServer::open().await;
     let reply = server.request("POST", api::path::SCHEDULES, question().to_string()).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"));
-    let answer: ScheduleAnswer = reply.json();
+    let answer: ScheduleResponse = reply.json();
     let makespans: Vec<f64> = answer
         .entries
         .iter()
@@ -40,7 +40,7 @@ async fn what_cannot_be_made_is_an_entry_and_a_wrong_field_a_problem() {
     let mut asked = question();
     asked["ranks"] = 5.into();
     asked["imported"] = json!([{"name": "mine", "csv": "0F0,0B0\n1B0,1F0\n"}]);
-    let answer: ScheduleAnswer = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
+    let answer: ScheduleResponse = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
     let reasons: Vec<&str> = answer
         .entries
         .iter()
@@ -74,7 +74,7 @@ async fn what_is_too_large_is_refused_and_the_largest_is_answered() {
     let mut asked = question();
     asked["kinds"] = json!(["zb_h2", "wait_free_cyclic"]);
     asked["microbatches"] = 12_500.into();
-    let answer: ScheduleAnswer = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
+    let answer: ScheduleResponse = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.json();
     assert!(answer.entries.iter().all(|entry| matches!(entry.outcome, EntryOutcome::Run(_))));
     asked["microbatches"] = 12_501.into();
     let problem = server.request("POST", api::path::SCHEDULES, asked.to_string()).await.problem();

@@ -10,7 +10,7 @@ use crate::charts::AgreementChart;
 use crate::format;
 
 /// Rows of the table of points.
-const MOST_ROWS: usize = 100;
+const MAX_ROWS: usize = 100;
 
 /// One set.
 #[component]
@@ -124,7 +124,7 @@ fn error(point: &AccuracyPoint) -> f64 {
 fn worst(points: &[AccuracyPoint]) -> Vec<AccuracyPoint> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| error(b).abs().total_cmp(&error(a).abs()));
-    sorted.truncate(MOST_ROWS);
+    sorted.truncate(MAX_ROWS);
     sorted
 }
 
@@ -143,8 +143,8 @@ fn PointsTable(set: Arc<AccuracySet>) -> impl IntoView {
         }
     });
     let unit = if set.unit == MIXED_UNIT { String::new() } else { format!(", {}", set.unit) };
-    let caption = if set.points.len() > MOST_ROWS {
-        format!("The {MOST_ROWS} largest errors of {}", format::count(set.points.len() as u64))
+    let caption = if set.points.len() > MAX_ROWS {
+        format!("The {MAX_ROWS} largest errors of {}", format::count(set.points.len() as u64))
     } else {
         "Largest errors first".to_owned()
     };
@@ -175,7 +175,7 @@ mod tests {
         let point = |label: &str, predicted| AccuracyPoint { label: label.into(), measured: 10.0, predicted };
         let order = worst(&[point("a", 11.0), point("b", 7.0), point("c", 10.0)]);
         assert_eq!(order.iter().map(|point| point.label.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
-        assert_eq!(worst(&vec![point("a", 1.0); 300]).len(), MOST_ROWS);
+        assert_eq!(worst(&vec![point("a", 1.0); 300]).len(), MAX_ROWS);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 const MODEL: &str = "llama-3-8b";
 const CLUSTER: &str = "h100";
 const NODES: u32 = 4;
-const MOST_NODES: u32 = 4096;
+const MAX_NODES: u32 = 4096;
 
 /// Pick a model and a cluster, or open the whole form.
 #[component]
@@ -21,7 +21,7 @@ pub(super) fn NewScenario(
     let href = move || address(&model.get(), &cluster.get(), nodes.get());
     let set_nodes = move |event| {
         if let Ok(count) = event_target_value(&event).parse::<u32>() {
-            nodes.set(count.clamp(1, MOST_NODES));
+            nodes.set(count.clamp(1, MAX_NODES));
         }
     };
     view! {
@@ -42,7 +42,7 @@ pub(super) fn NewScenario(
                 </label>
                 <label>
                     "Nodes"
-                    <input type="number" min="1" max=MOST_NODES.to_string() data-testid="new-nodes" prop:value=move || nodes.get().to_string() on:change=set_nodes />
+                    <input type="number" min="1" max=MAX_NODES.to_string() data-testid="new-nodes" prop:value=move || nodes.get().to_string() on:change=set_nodes />
                 </label>
                 <a class="button primary" href=href data-testid="start-scenario">"Plan"</a>
             </div>

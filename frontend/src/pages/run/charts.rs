@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::run::{Comparison, OutlierReason};
 use leptos::prelude::*;
 
-use crate::charts::{Dash, Level, MOST_POINTS, Measured, Shade, StepChart, StepPlot, Stroke};
+use crate::charts::{Dash, Level, MAX_POINTS, Measured, Shade, StepChart, StepPlot, Stroke};
 use crate::format;
 use crate::runs::{Metric, Observed, Points, share_out, thin, use_observed};
 
@@ -21,9 +21,9 @@ pub(super) const SHADES: [Shade; 6] = [
 /// The plan that the run is held against.
 const INK: Shade = ("#3d4652", "#c3cad3");
 /// More parts are drawn as one broken line.
-const MOST_PARTS: usize = 6;
+const MAX_PARTS: usize = 6;
 /// Exceptions that are drawn, those farthest from the median first.
-const MOST_APART: usize = 400;
+const MAX_APART: usize = 400;
 /// Points per px of a chart: least and largest of every column and a little more.
 const PER_PX: f64 = 2.5;
 
@@ -186,7 +186,7 @@ fn restarts(points: &Points, steps: Option<(u64, u64)>) -> Vec<f64> {
 
 fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
     let steps = observed.view.with(|view| view.steps);
-    let most = ((width_px * PER_PX) as usize).clamp(600, MOST_POINTS);
+    let most = ((width_px * PER_PX) as usize).clamp(600, MAX_POINTS);
     let comparison = observed.comparison.get();
     let (left_out, mut apart) = exceptions(observed, comparison.as_deref(), metric, steps);
     let own = observed.feed.with_points(|points| points.series_without(metric, steps, |row| left_out.contains(&row)));
@@ -203,7 +203,7 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
     let share = most / (1 + others.len());
     let (numbers, parts): (Vec<u32>, Vec<Vec<(f64, f64)>>) = own.into_iter().unzip();
     let parts = thinned(parts, share);
-    let mut tracks: Vec<Measured> = if others.is_empty() && parts.len() > 1 && parts.len() <= MOST_PARTS {
+    let mut tracks: Vec<Measured> = if others.is_empty() && parts.len() > 1 && parts.len() <= MAX_PARTS {
         let part = |(number, points): (u32, Vec<(f64, f64)>)| Measured {
             name: format!("part {}", number + 1),
             shade: SHADES[number as usize % SHADES.len()],
@@ -223,7 +223,7 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
     }
     tracks.retain(|track| !track.points.is_empty());
     apart.sort_by(|one, other| other.3.total_cmp(&one.3));
-    apart.truncate(MOST_APART);
+    apart.truncate(MAX_APART);
     StepPlot {
         tracks,
         levels: levels(observed, comparison.as_deref(), metric),

@@ -11,7 +11,7 @@ use crate::format;
 use crate::notice::FailureNotice;
 
 /// Plans of the front that are listed.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// Time of an iteration in s, or tokens per second and device where the points have different workloads: iterations of different
 /// batches are different work.
@@ -101,7 +101,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
     };
     let listed = move || {
         let best: Vec<FrontPlan> =
-            plans.with(|plans| plans.iter().filter(|plan| plan.optimal).take(MOST_LISTED).cloned().collect());
+            plans.with(|plans| plans.iter().filter(|plan| plan.optimal).take(MAX_LISTED).cloned().collect());
         best.into_iter()
             .map(|plan| {
                 let point = plan.point;

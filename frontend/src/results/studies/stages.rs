@@ -11,7 +11,7 @@ use crate::format;
 use crate::results::short_title;
 
 /// Plans that are drawn: more curves tell nobody anything.
-const MOST_DRAWN: usize = 6;
+const MAX_DRAWN: usize = 6;
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Long];
 
 fn curve(place: usize, plan: &PlanStages, form: Form, points: Vec<(f64, f64)>) -> Curve {
@@ -85,7 +85,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
     if plans.is_empty() {
         return view! { <p class="hint">"No plan of this iteration is a pipeline of stages."</p> }.into_any();
     }
-    let drawn = &plans[..plans.len().min(MOST_DRAWN)];
+    let drawn = &plans[..plans.len().min(MAX_DRAWN)];
     let rows = plans.iter().map(row).collect_view();
     let charts = modules(drawn).into_iter().map(|module| {
         let label = format!("{module}: share of visits over the time of a forward and its backward");
@@ -115,7 +115,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
             />
         }
     });
-    let left_out = plans.len().saturating_sub(MOST_DRAWN);
+    let left_out = plans.len().saturating_sub(MAX_DRAWN);
     view! {
         <div class="table-scroll" role="region" aria-label="Bubble, durations and throughput of stages by plan" tabindex="0">
             <table class="figures">
@@ -134,7 +134,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
         </div>
         <p class="hint">
             "The ideal bubble is that of equal stages and equal microbatches, (p - 1) / (v m + p - 1); where modules share devices there is none. Durations are of the slowest replica in this iteration, forward and backward together: curves show which share of visits takes no longer."
-            {(left_out > 0).then(|| format!(" The {MOST_DRAWN} fastest plans are drawn."))}
+            {(left_out > 0).then(|| format!(" The {MAX_DRAWN} fastest plans are drawn."))}
         </p>
         {below_ideal(&plans).map(|words| view! { <p class="hint" data-testid="below-ideal">{words}</p> })}
         {charts}

@@ -48,9 +48,13 @@ impl Difference {
 
 /// Why a plan of one planner takes another time than a plan of the same planner elsewhere, which is called `there`; nothing
 /// where one of them has no breakdown.
-pub(in crate::results) fn of_the_same(here: &PlannerResult, elsewhere: &PlannerResult, there: &str) -> Option<String> {
+pub(in crate::results) fn of_the_same(
+    here: &PlannerResult,
+    untimed_degrees: &PlannerResult,
+    there: &str,
+) -> Option<String> {
     let row = |result: &PlannerResult| of_planners(std::slice::from_ref(result)).pop();
-    let (plan, baseline) = (row(here)?, row(elsewhere)?);
+    let (plan, baseline) = (row(here)?, row(untimed_degrees)?);
     Some(Difference::of(&plan, &baseline).words(there, baseline.total()))
 }
 

@@ -11,7 +11,7 @@ use crate::gantt::time_text;
 /// Pairs that are listed.
 const MOST: usize = 50;
 /// Actions without a partner that are named.
-const MOST_NAMED: usize = 24;
+const MAX_NAMED: usize = 24;
 
 /// By kind, then the actions that differ most, then those without a partner.
 #[component]
@@ -99,7 +99,7 @@ fn PairRow(pair: Pair) -> impl IntoView {
 #[component]
 fn Unmatched(aligned: Aligned) -> impl IntoView {
     let line = |count: u64, names: &[ActionName], what: &str| {
-        let shown: Vec<String> = names.iter().take(MOST_NAMED).map(name).collect();
+        let shown: Vec<String> = names.iter().take(MAX_NAMED).map(name).collect();
         let more = if count > shown.len() as u64 { ", …" } else { "" };
         (count > 0).then(
             || view! { <p class="hint">{format!("{} {what}: {}{more}", format::count(count), shown.join(", "))}</p> },

@@ -36,12 +36,12 @@ fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
     /// Rows that are compared.
     const ROWS: usize = 200;
     /// Shorter texts may be a part of another by chance, in bytes.
-    const SHORTEST: usize = 8;
+    const MIN: usize = 8;
     if one.measure != Measure::Text || other.measure != Measure::Text {
         return false;
     }
     let text = |row: &&Row<'_>| match row.value(one.index, &one.name) {
-        Value::Text(text) => Some(text.trim().to_owned()).filter(|text| text.len() >= SHORTEST),
+        Value::Text(text) => Some(text.trim().to_owned()).filter(|text| text.len() >= MIN),
         _ => None,
     };
     let rows = head.iter().filter_map(|row| Some((text(row)?, row.value(other.index, &other.name))));

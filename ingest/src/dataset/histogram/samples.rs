@@ -5,7 +5,7 @@ use super::normal;
 use super::shares::is_whole;
 
 /// Longest sample that is read without a question, in tokens.
-const LONGEST: f64 = 1e6;
+const MAX: f64 = 1e6;
 
 /// Whether rows of a length and a number are samples, and not counts by length, by the name of the number and the values. A table of counts
 /// has a row per length; a number such as `weight` or `n` may as well be a property of each sample.
@@ -133,7 +133,7 @@ pub(in super::super) fn weighted(rows: u64, samples: f64) -> String {
 pub(in super::super) fn is_long(lengths: impl Iterator<Item = f64>) -> bool {
     let mut lengths: Vec<f64> = lengths.collect();
     lengths.sort_by(f64::total_cmp);
-    lengths.get(lengths.len() / 2).is_some_and(|median| *median > LONGEST)
+    lengths.get(lengths.len() / 2).is_some_and(|median| *median > MAX)
 }
 
 /// Whether the second numbers are shares of a distribution: a row per length, and a sum of 1 or 100.

@@ -63,11 +63,11 @@ pub(super) fn fields(descr: &str) -> Result<(Vec<Field>, usize), ImportError> {
         at = at.checked_add(bytes).ok_or_else(|| unknown(descr))?;
     }
     // A record of no bytes has no rows.
-    if at == 0 || at > LARGEST_RECORD { Err(unknown(descr)) } else { Ok((fields, at)) }
+    if at == 0 || at > MAX_RECORD { Err(unknown(descr)) } else { Ok((fields, at)) }
 }
 
 /// Largest record, in bytes.
-const LARGEST_RECORD: usize = 1 << 20;
+const MAX_RECORD: usize = 1 << 20;
 
 /// Bytes of a type that holds no number: text, truth values, instants.
 fn opaque(kind: &str) -> Option<usize> {

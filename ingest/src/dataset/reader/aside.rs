@@ -7,7 +7,7 @@ use super::super::value::{Place, Row, Value};
 use super::super::{ImportError, number, profile};
 
 /// Longest label, in bytes.
-const LONGEST: usize = 32;
+const MAX: usize = 32;
 /// Labels of statistics.
 const STATISTICS: [&str; 19] = [
     "mean",
@@ -93,7 +93,7 @@ pub(super) fn label(row: &Row<'_>) -> Option<String> {
         if text.is_empty() || is_number(text) {
             return true;
         }
-        text.len() <= LONGEST && found.replace(text).is_none()
+        text.len() <= MAX && found.replace(text).is_none()
     }
     let mut found = None;
     let is_plain = match row {

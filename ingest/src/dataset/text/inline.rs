@@ -5,7 +5,7 @@ const PLACEHOLDERS: [&str; 3] = ["<image>", "<video>", "<audio>"];
 /// Marks the end of the head of a data URI.
 const BASE64: &str = ";base64,";
 /// Longest head of a data URI, such as `data:image/png`.
-const LONGEST_HEAD: usize = 100;
+const MAX_HEAD: usize = 100;
 
 /// A text without its media, and the images among them; `None` if the text holds none.
 pub(super) fn without_media(text: &str) -> Option<(String, usize)> {
@@ -26,7 +26,7 @@ fn without_data(text: &str) -> (String, usize) {
     while let Some(at) = rest.find("data:") {
         let (before, uri) = rest.split_at(at);
         plain.push_str(before);
-        let head = uri.as_bytes().windows(BASE64.len()).take(LONGEST_HEAD).position(|part| part == BASE64.as_bytes());
+        let head = uri.as_bytes().windows(BASE64.len()).take(MAX_HEAD).position(|part| part == BASE64.as_bytes());
         let Some(head) = head else {
             plain.push_str("data:");
             rest = uri.strip_prefix("data:").unwrap_or_default();

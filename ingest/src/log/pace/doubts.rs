@@ -9,10 +9,10 @@ use crate::log::report::Report;
 /// By which factor the clocks may differ from the step times: evaluation and checkpoints take time between steps.
 const AGREE: f64 = 2.0;
 /// Points that are compared before the clocks count as evidence.
-const LEAST_COMPARED: u32 = 4;
+const MIN_COMPARED: u32 = 4;
 /// Most names that are stored and listed.
-const MOST_NAMES: usize = 50;
-const MOST_LISTED: usize = 5;
+const MAX_NAMES: usize = 50;
+const MAX_LISTED: usize = 5;
 /// Words of names that are of other data or of other parts of a step.
 const OTHER_DATA: [&str; 18] = [
     "val",
@@ -92,7 +92,7 @@ impl Doubts {
             *seen |= kind.is_in(point);
         }
         for other in &point.others {
-            if self.names.len() < MOST_NAMES && !self.names.contains(&other.name) {
+            if self.names.len() < MAX_NAMES && !self.names.contains(&other.name) {
                 self.names.insert(other.name.clone());
             }
         }
@@ -113,7 +113,7 @@ impl Doubts {
         if let (Some(step_s), Some(clock_s), true) = (point.step_time_s, clock_s, is_printed) {
             self.compared += 1;
             self.contradicted += u32::from(!(1.0 / AGREE..=AGREE).contains(&(clock_s / step_s)));
-            if self.compared >= LEAST_COMPARED && self.contradicted * 4 > self.compared * 3 {
+            if self.compared >= MIN_COMPARED && self.contradicted * 4 > self.compared * 3 {
                 report.assume(
                     "the clocks contradict the step times: by the clocks a step takes less than half or more than twice as long; the \
                      printed time may count another number of steps, or long pauses lie between the steps",
@@ -131,7 +131,7 @@ impl Doubts {
                 words.iter().any(|word| lower.contains(word)) && !OTHER_DATA.iter().any(|word| lower.contains(word))
             };
             let similar: Vec<&str> =
-                self.names.iter().filter(is_similar).take(MOST_LISTED).map(String::as_str).collect();
+                self.names.iter().filter(is_similar).take(MAX_LISTED).map(String::as_str).collect();
             if !seen && !similar.is_empty() {
                 has_candidate |= *kind == Kind::StepTime;
                 report.assume(&format!(

@@ -7,7 +7,7 @@ use super::JobSetup;
 /// In front of the arguments of Megatron-LM, which it prints at every start.
 const ARGUMENTS: &str = "-- arguments --";
 /// Longest line that is read for its facts, in bytes.
-const LONGEST_LINE: usize = 1 << 20;
+const MAX_LINE: usize = 1 << 20;
 
 /// Reads the size of a job for every part of its run: a program that starts again states it again, in front of the first step
 /// of the part.
@@ -38,7 +38,7 @@ impl JobSetups {
     pub fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.line.len() > LONGEST_LINE {
+            if piece.ends_with(b"\n") || self.line.len() > MAX_LINE {
                 self.take_line();
             }
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::{LayerProfile, Part, Shape, Timing};
 
 /// Fewest sizes of a table: a line has two points.
-const FEWEST: usize = 2;
+const MIN: usize = 2;
 
 /// The time of one layer over the size of a microbatch.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +107,7 @@ fn table(timings: &[&Timing], part: Part, backward: bool) -> Option<Result<Layer
         by_size.entry(*size).or_default().extend(of_a_layer(by_layers));
     }
     let pass = if backward { "backward" } else { "forward" };
-    if by_size.len() < FEWEST {
+    if by_size.len() < MIN {
         return Some(Err(format!("{part:?} {pass}: one size only, a table needs two")));
     }
     let points = by_size.iter().map(|(size, times)| [*size as f64, middle(times) * 1e6]).collect();

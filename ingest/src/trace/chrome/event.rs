@@ -54,7 +54,7 @@ const ID_CHARS: usize = 200;
 /// Longest name of a process or thread, in characters.
 pub(super) const TEXT_CHARS: usize = 500;
 /// Most series of a counter.
-const MOST_SERIES: usize = 64;
+const MAX_SERIES: usize = 64;
 
 /// A member that is needed.
 #[derive(Debug, Clone, Copy)]
@@ -179,7 +179,7 @@ impl Event {
                         _ => {}
                     }
                     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-                    let room = matches!(self.phase, b'C' | 0) && self.numbers.len() < MOST_SERIES;
+                    let room = matches!(self.phase, b'C' | 0) && self.numbers.len() < MAX_SERIES;
                     if let Some(value) = value.filter(|_| room) {
                         self.numbers.push((series.clone(), value));
                     }

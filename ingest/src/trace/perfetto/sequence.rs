@@ -8,8 +8,8 @@ use crate::protobuf::{Broken, Value, fields};
 const FIRST_OWN_CLOCK: u64 = 64;
 const LAST_OWN_CLOCK: u64 = 127;
 /// Most interned texts of one sequence, and most bytes of one of them.
-const MOST_TEXTS: usize = 1 << 20;
-const MOST_BYTES: usize = 4096;
+const MAX_TEXTS: usize = 1 << 20;
+const MAX_BYTES: usize = 4096;
 
 /// The state of a sequence, which a packet with the flag `SEQ_INCREMENTAL_STATE_CLEARED` empties.
 #[derive(Debug, Default)]
@@ -57,9 +57,9 @@ impl Sequence {
                 }
             }
             if let (Some(id), Some(text)) = (id, text)
-                && (texts.len() < MOST_TEXTS || texts.contains_key(&id))
+                && (texts.len() < MAX_TEXTS || texts.contains_key(&id))
             {
-                texts.insert(id, text.chars().take(MOST_BYTES / 4).collect());
+                texts.insert(id, text.chars().take(MAX_BYTES / 4).collect());
             }
         }
         Ok(())

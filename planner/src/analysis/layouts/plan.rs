@@ -141,7 +141,7 @@ fn stands(planned: &Planned, rank: u32) -> String {
 mod tests {
     use super::*;
     use crate::analysis::layouts;
-    use crate::host::{Alone, Unwatched};
+    use crate::host::{NeverCancelled, SequentialWorkers};
     use crate::scenario::validate::NoDatasets;
 
     /// For each freedom's winner, the plan's time equals the sweep's result to the nanosecond.
@@ -149,11 +149,11 @@ mod tests {
     fn a_point_does_by_itself_what_it_did_in_the_sweep() {
         let scenario = crate::planners::module_layouts::module_costs::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
-        let sweep = layouts(&valid, 6, &Alone, &Unwatched);
+        let sweep = layouts(&valid, 6, &SequentialWorkers, &NeverCancelled);
         assert_eq!(sweep.best.len(), 3);
         for best in &sweep.best {
             let point = &sweep.points[best.point as usize];
-            let plan = layout_plan(&valid, &point.name, &Unwatched).unwrap();
+            let plan = layout_plan(&valid, &point.name, &NeverCancelled).unwrap();
             assert_eq!((&plan.point.title, plan.point.devices), (&point.title, point.devices));
             assert_eq!(plan.point.freedom, best.freedom);
             let (own, of_sweep) = (plan.point.figures.unwrap(), point.figures.unwrap());
@@ -169,11 +169,11 @@ mod tests {
     fn layouts_that_cannot_be_say_why_and_others_are_unknown() {
         let scenario = crate::planners::module_layouts::module_costs::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
-        let sweep = layouts(&valid, 6, &Alone, &Unwatched);
+        let sweep = layouts(&valid, 6, &SequentialWorkers, &NeverCancelled);
         let why = "TP does not divide";
         let illegal =
             sweep.points.iter().find(|point| point.reason.as_ref().is_some_and(|reason| reason.starts_with(why)));
-        let refused = illegal.map(|point| layout_plan(&valid, &point.name, &Unwatched).unwrap_err().to_string());
+        let refused = illegal.map(|point| layout_plan(&valid, &point.name, &NeverCancelled).unwrap_err().to_string());
         assert!(refused.is_none_or(|refused| refused.starts_with("these layouts cannot be: TP does not divide")));
         let known = &sweep.points[0].name;
         for name in [
@@ -184,7 +184,11 @@ mod tests {
             &known.replace("1-", "2-"),
             &format!("{known}_0.1.1.1.1.1.1.0.1"),
         ] {
-            assert_eq!(layout_plan(&valid, name, &Unwatched), Err(NoStudy::NoSuchLayout(name.to_owned())), "{name}");
+            assert_eq!(
+                layout_plan(&valid, name, &NeverCancelled),
+                Err(NoStudy::NoSuchLayout(name.to_owned())),
+                "{name}"
+            );
         }
     }
 }

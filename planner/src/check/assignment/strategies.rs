@@ -25,7 +25,7 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
         for pipeline in &strategy.pipelines {
             degrees(pipeline, model)?;
         }
-        stand_apart(strategy, number, devices)?;
+        disjoint_devices(strategy, number, devices)?;
         let ranks = strategy.pipelines.iter().map(|pipeline| pipeline.scheme.pipeline as usize).sum();
         equal("ranks", replica.schedule.orders.len(), ranks)?;
         equal("stages", replica.schedule.stages, ranks)?;
@@ -89,7 +89,7 @@ fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
 }
 
 /// Checks that stages in a phase use disjoint devices.
-fn stand_apart(strategy: &Strategy, iteration: usize, devices: u32) -> Result<(), Violation> {
+fn disjoint_devices(strategy: &Strategy, iteration: usize, devices: u32) -> Result<(), Violation> {
     let mut taken = BTreeSet::new();
     for (place, pipeline) in strategy.pipelines.iter().enumerate() {
         let each = u64::from(pipeline.scheme.tensor) * u64::from(pipeline.scheme.context);

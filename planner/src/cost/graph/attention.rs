@@ -31,7 +31,7 @@ fn repetition(shape: &Shape<'_>) -> f64 {
 }
 
 /// Query, key and value bytes per device at the attention core.
-fn attended_bytes(shape: &Shape<'_>) -> f64 {
+fn qkv_bytes(shape: &Shape<'_>) -> f64 {
     shape.w * shape.n * (attended(shape) / shape.t)
 }
 
@@ -93,7 +93,7 @@ fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, besid
 
 /// Adds an all-to-all that exchanges a token split for a head split, or the inverse, with `width`
 /// values per token. No operator overlaps it.
-fn trade(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
+fn all_to_all(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
     if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::AllToAll {
         let bytes = shape.w * shape.n * width / shape.t;
         let ranks = shape.c as u32;
@@ -113,9 +113,9 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     gather(graph, shape, shape.n, Phase::Forward, None);
     let qkv_product = qkv_product(shape);
     graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
-    let qkv = graph.makes("qkv", attended_bytes(shape));
+    let qkv = graph.makes("qkv", qkv_bytes(shape));
     rotary(graph, shape, Phase::Forward);
-    trade(graph, shape, Phase::Forward, attended(shape));
+    all_to_all(graph, shape, Phase::Forward, attended(shape));
     let context_bytes = w * shape.n * queries(shape) / shape.t;
     let heads = f64::from(shape.module.heads) / shape.t;
     let mut core = Vec::new();
@@ -147,7 +147,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
         }
     };
     graph.core = false;
-    trade(graph, shape, Phase::Forward, queries(shape));
+    all_to_all(graph, shape, Phase::Forward, queries(shape));
     // Recomputation never drops the core output, because the projection's weight gradient requires
     // it.
     let context = keep(graph, context);
@@ -178,14 +178,14 @@ pub(super) fn backward(
 ) -> TensorId {
     let w = shape.w;
     let of_context = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
-    trade(graph, shape, Phase::InputGrad, queries(shape));
+    all_to_all(graph, shape, Phase::InputGrad, queries(shape));
     let mut reads = vec![parts.qkv, of_context];
     reads.extend(&parts.core);
     match shape.training.attention {
         AttentionKernel::Flash => {
             reads.push(parts.context);
             let at = graph.run("attention", Phase::InputGrad, Kernel::Attention(fused(shape, true)), &reads);
-            let result = graph.makes("qkv gradient", attended_bytes(shape));
+            let result = graph.makes("qkv gradient", qkv_bytes(shape));
             ring(graph, shape, Phase::InputGrad, 2.0, at);
             finish(graph, shape, input, result)
         }
@@ -205,14 +205,14 @@ pub(super) fn backward(
             graph.run("softmax", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &[of_scores]);
             graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
             graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
-            let result = graph.makes("qkv gradient", attended_bytes(shape));
+            let result = graph.makes("qkv gradient", qkv_bytes(shape));
             finish(graph, shape, input, result)
         }
     }
 }
 
 fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
-    trade(graph, shape, Phase::InputGrad, attended(shape));
+    all_to_all(graph, shape, Phase::InputGrad, attended(shape));
     rotary(graph, shape, Phase::InputGrad);
     column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
 }

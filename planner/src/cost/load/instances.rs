@@ -60,7 +60,7 @@ impl<'a> Instances<'a> {
         let mut sum = 0_u32;
         before.push(sum);
         for carrier in carriers {
-            sum = sum.saturating_add(unit.carried_by(carrier));
+            sum = sum.saturating_add(unit.count_in(carrier));
             before.push(sum);
         }
         let of_items: Option<LengthsOf> = match module.role {
@@ -167,7 +167,7 @@ impl<'a> Instances<'a> {
 
 impl Unit {
     /// Number of instances in a carrier.
-    const fn carried_by(self, carrier: &Sequence) -> u32 {
+    const fn count_in(self, carrier: &Sequence) -> u32 {
         match self {
             Self::Sequence { .. } => 1,
             Self::Image { .. } => carrier.images,

@@ -13,7 +13,7 @@ pub use error::FormulaError;
 use super::variables::{Variable, Variables};
 
 /// Maximum formula length in characters.
-const LONGEST: usize = 512;
+const MAX: usize = 512;
 
 /// A parsed formula.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,7 +18,7 @@ pub fn operator_names() -> BTreeSet<&'static str> {
     let mut names = BTreeSet::from([LAYER]);
     let load = ModuleLoad::unpadded(1024.0, 1_048_576.0);
     let modules = models().into_iter().flat_map(|preset| preset.model.modules);
-    for module in modules.flat_map(|module| [furnished(&module), module]) {
+    for module in modules.flat_map(|module| [with_all_features(&module), module]) {
         for attention in [AttentionKernel::Flash, AttentionKernel::Unfused] {
             let training = Training {
                 attention,
@@ -39,7 +39,7 @@ pub fn operator_names() -> BTreeSet<&'static str> {
 
 /// Adds experts, modulation, cross-attention, dropout, biases, and a projection for modules with
 /// patches.
-fn furnished(module: &Module) -> Module {
+fn with_all_features(module: &Module) -> Module {
     let mut module = module.clone();
     module.moe = Some(Moe { experts: 8, top_k: 2 });
     module.diffusion = Some(Diffusion { text_tokens: 64, modulation: true });

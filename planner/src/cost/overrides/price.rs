@@ -6,11 +6,11 @@ use super::{
 };
 
 /// Minimum scale factor.
-pub(crate) const LEAST_SCALE: f64 = 0.01;
+pub(crate) const MIN_SCALE: f64 = 0.01;
 /// Maximum scale factor.
-pub(crate) const MOST_SCALE: f64 = 100.0;
+pub(crate) const MAX_SCALE: f64 = 100.0;
 /// Maximum time for an override (11 days). Sums of longer times lose precision.
-const LONGEST_US: f64 = 1e12;
+const MAX_US: f64 = 1e12;
 
 /// A time definition.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub enum PriceError {
     #[error("exactly one of scale, formula_us, table_us and timings_us is needed")]
     NotOne,
     /// The factor is out of range.
-    #[error("{0} is out of range: {LEAST_SCALE} to {MOST_SCALE}")]
+    #[error("{0} is out of range: {MIN_SCALE} to {MAX_SCALE}")]
     Scale(f64),
     /// Invalid formula.
     #[error(transparent)]
@@ -77,7 +77,7 @@ impl Price {
             return Err(PriceError::LayerPhase);
         }
         match (given.scale, &given.formula_us, &given.table_us, &given.timings_us) {
-            (Some(factor), None, None, None) if (LEAST_SCALE..=MOST_SCALE).contains(&factor) => Ok(Self::Scale(factor)),
+            (Some(factor), None, None, None) if (MIN_SCALE..=MAX_SCALE).contains(&factor) => Ok(Self::Scale(factor)),
             (Some(factor), None, None, None) => Err(PriceError::Scale(factor)),
             (None, Some(formula), None, None) => Ok(Self::Formula(Formula::parse(formula)?)),
             (None, None, Some(points), None) => Ok(Self::Table(TimeTable::new(points)?)),
@@ -90,7 +90,7 @@ impl Price {
     /// Returns the time in microseconds, or `None` if the result is not finite or is negative.
     pub fn micros(&self, variables: &Variables) -> Option<f64> {
         let micros = self.value(variables);
-        (micros.is_finite() && micros >= 0.0).then(|| micros.min(LONGEST_US))
+        (micros.is_finite() && micros >= 0.0).then(|| micros.min(MAX_US))
     }
 
     /// Returns the raw result in microseconds, which can be an invalid time.

@@ -1,7 +1,7 @@
 //! Times as points over tokens.
 
 /// Maximum number of points.
-const MOST_POINTS: usize = 1024;
+const MAX_POINTS: usize = 1024;
 
 /// A piecewise linear time over tokens. Outside the points, the first and last segments are
 /// extrapolated, with a lower limit of zero.
@@ -12,7 +12,7 @@ pub struct TimeTable(Vec<[f64; 2]>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// Fewer than two points, or more than the limit.
-    #[error("{0} points: 2 to {MOST_POINTS} are needed")]
+    #[error("{0} points: 2 to {MAX_POINTS} are needed")]
     Count(usize),
     /// Not a finite non-negative number.
     #[error("tokens and microseconds are numbers of zero or more")]
@@ -35,7 +35,7 @@ impl TableError {
 impl TimeTable {
     /// Creates a table from points (tokens, microseconds).
     pub fn new(points: &[[f64; 2]]) -> Result<Self, TableError> {
-        if points.len() < 2 || points.len() > MOST_POINTS {
+        if points.len() < 2 || points.len() > MAX_POINTS {
             return Err(TableError::Count(points.len()));
         }
         let usable = |value: &f64| value.is_finite() && *value >= 0.0;
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn what_is_no_table_is_refused_with_its_point() {
-        let long = vec![[0.0, 0.0]; MOST_POINTS + 1];
+        let long = vec![[0.0, 0.0]; MAX_POINTS + 1];
         for (points, wrong) in [
             (&[[1.0, 1.0]][..], TableError::Count(1)),
-            (&long, TableError::Count(MOST_POINTS + 1)),
+            (&long, TableError::Count(MAX_POINTS + 1)),
             (&[[1.0, 1.0], [2.0, -1.0]], TableError::Value(1)),
             (&[[f64::NAN, 1.0], [2.0, 1.0]], TableError::Value(0)),
             (&[[1.0, 1.0], [2.0, f64::INFINITY]], TableError::Value(1)),

@@ -4,11 +4,11 @@ use super::{Variable, Variables};
 use crate::length_fit::{LengthFit, LengthTiming};
 
 /// Minimum number of timings, because T(l) has three coefficients.
-const FEWEST: usize = 3;
+const MIN: usize = 3;
 /// Maximum number of timings.
 const MOST: usize = 1024;
 /// Maximum tokens per sequence and maximum sequences per microbatch in a timing.
-const LARGEST: f64 = 1e9;
+const MAX: f64 = 1e9;
 
 /// Time over the sequences in a microbatch, a Σl² + b Σl + c, fitted to timings of equal sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ pub struct SequenceTimes(LengthFit);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimingsError {
     /// Fewer than three timings, or more than the limit.
-    #[error("{0} timings: {FEWEST} to {MOST} are needed")]
+    #[error("{0} timings: {MIN} to {MOST} are needed")]
     Count(usize),
     /// Not a positive number, or out of range.
     #[error("tokens, sequences and microseconds are numbers above zero, and at most a billion of the first two")]
@@ -41,13 +41,11 @@ impl TimingsError {
 impl SequenceTimes {
     /// Fits timings (tokens per sequence, equal packed sequences, microseconds).
     pub fn new(timings: &[[f64; 3]]) -> Result<Self, TimingsError> {
-        if timings.len() < FEWEST || timings.len() > MOST {
+        if timings.len() < MIN || timings.len() > MOST {
             return Err(TimingsError::Count(timings.len()));
         }
         let usable = |&[tokens, sequences, micros]: &[f64; 3]| {
-            [tokens, sequences].iter().all(|value| *value >= 1.0 && *value <= LARGEST)
-                && micros > 0.0
-                && micros.is_finite()
+            [tokens, sequences].iter().all(|value| *value >= 1.0 && *value <= MAX) && micros > 0.0 && micros.is_finite()
         };
         if let Some(index) = timings.iter().position(|timing| !usable(timing)) {
             return Err(TimingsError::Value(index));

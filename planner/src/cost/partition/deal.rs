@@ -4,7 +4,7 @@ use super::{LayerRange, ModuleWeight, Partition, chain};
 use crate::model::{Model, Module};
 
 /// State of the distribution for a module.
-pub(super) struct Deal {
+pub(super) struct LayerDistribution {
     /// Layers per stage.
     pub(super) layers: Vec<u32>,
     /// Weight per stage.
@@ -16,7 +16,7 @@ pub(super) struct Deal {
     left: u32,
 }
 
-impl Deal {
+impl LayerDistribution {
     /// Assigns one layer to each stage. Returns `None` if there are fewer layers than stages. Zero
     /// weights are replaced by a positive minimum.
     pub(super) fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {

@@ -69,7 +69,7 @@ impl LayerTable<'_> {
 
     /// Adds ZeRO-3 communication and host time.
     pub(super) fn as_run(&self, cost: LayerCost, traffic: (Seconds, Seconds), host: Seconds) -> LayerCost {
-        cost.with_sharding(traffic, self.training.data_overlap).as_started(host)
+        cost.with_sharding(traffic, self.training.data_overlap).with_host_time(host)
     }
 
     /// Host time per microbatch.
@@ -84,7 +84,7 @@ impl LayerTable<'_> {
 
     /// Returns whether the stage must send its input gradient, because preceding layers are
     /// trained.
-    pub(super) fn hands_gradient_on(&self, ranges: &[LayerRange]) -> bool {
+    pub(super) fn sends_input_gradient(&self, ranges: &[LayerRange]) -> bool {
         ranges.first().is_some_and(|range| {
             if range.begins() {
                 self.model.needs_gradient(range.module)

@@ -98,7 +98,7 @@ fn layers_weigh_what_a_stage_of_them_takes() {
         in_two_stages(change, |table, partition| {
             let pieces = &table.pieces[0][0];
             let stages: f64 = partition.stages.iter().map(|stage| table.stage_work(stage)).sum();
-            let (taken, least) = (table.microbatch_times(2)[0], table.least_time(0..1));
+            let (taken, least) = (table.microbatch_times(2)[0], table.min_time(0..1));
             assert!((taken / stages - 1.0).abs() < 1e-3, "{again:?}: {taken} and {stages}");
             assert!(least <= stages, "{again:?}: {least} and {stages}");
             let all = again.is_none_or(|again| again >= 16);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::LayerTable;
 use crate::cost::layer::LayerCost;
 use crate::cost::partition::ModuleWeight;
-use crate::cost::pricing::Pieces;
+use crate::cost::pricing::ComponentCosts;
 use crate::training::Recompute;
 use crate::units::Seconds;
 
@@ -30,7 +30,7 @@ impl LayerTable<'_> {
     /// Returns a lower bound on the time in modules `modules` for all microbatches, in seconds, for
     /// any partition. If stages recompute only some layers, the bound assumes no recomputation. It
     /// compares host time only for the total.
-    pub fn least_time(&self, modules: Range<usize>) -> f64 {
+    pub fn min_time(&self, modules: Range<usize>) -> f64 {
         let of_module = |module: usize, microbatch: usize| {
             let pieces = &self.pieces[module][microbatch];
             let layer = if self.recomputed_layers().is_some() { pieces.kept.least(pieces.layer) } else { pieces.layer };
@@ -43,8 +43,13 @@ impl LayerTable<'_> {
         (0..self.loads.len()).map(time).sum()
     }
 
-    fn mean_pieces(&self, module: usize, microbatches: &[usize], layer: fn(&Pieces) -> Seconds) -> ModuleWeight {
-        let mean = |of: fn(&Pieces) -> Seconds| {
+    fn mean_pieces(
+        &self,
+        module: usize,
+        microbatches: &[usize],
+        layer: fn(&ComponentCosts) -> Seconds,
+    ) -> ModuleWeight {
+        let mean = |of: fn(&ComponentCosts) -> Seconds| {
             let times = microbatches.iter().map(|&microbatch| of(&self.pieces[module][microbatch]).secs());
             times.sum::<f64>() / microbatches.len().max(1) as f64
         };
@@ -63,7 +68,7 @@ impl LayerTable<'_> {
     /// Returns the time per layer used for balancing. If each stage recomputes the same fixed
     /// number of layers and contains at least as many, recomputation time does not affect the
     /// balance and is excluded.
-    fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&Pieces) -> Seconds {
+    fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&ComponentCosts) -> Seconds {
         match self.recomputed_layers() {
             Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.kept.total(),
             _ => settled,
@@ -77,7 +82,7 @@ impl LayerTable<'_> {
         let again = self
             .recomputed_layers()
             .map(|again| (f64::from(again) * f64::from(stages) / f64::from(self.model.layers().max(1))).min(1.0));
-        let layer = |pieces: &Pieces| match again {
+        let layer = |pieces: &ComponentCosts| match again {
             Some(share) => pieces.layer.total().secs() * share + pieces.kept.total().secs() * (1.0 - share),
             None => pieces.layer.total().secs(),
         };
@@ -94,6 +99,6 @@ impl LayerTable<'_> {
 }
 
 /// Layer time if all layers in a stage have equal settings.
-fn settled(pieces: &Pieces) -> Seconds {
+fn settled(pieces: &ComponentCosts) -> Seconds {
     pieces.layer.total()
 }

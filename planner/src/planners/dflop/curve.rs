@@ -81,12 +81,12 @@ impl Curve {
     }
 
     /// Returns the minimum value of all points.
-    pub fn least_point(&self) -> f64 {
+    pub fn min_value(&self) -> f64 {
         self.points.iter().map(|&(_, value)| value).fold(f64::INFINITY, f64::min)
     }
 
     /// Returns the maximum value of all points.
-    pub fn most_point(&self) -> f64 {
+    pub fn max_value(&self) -> f64 {
         self.points.iter().map(|&(_, value)| value).fold(f64::NEG_INFINITY, f64::max)
     }
 

@@ -276,7 +276,7 @@ fn checked(input: &OptimizerInput) -> Result<Durations<'_>, OptimizerError> {
     }
     for (module, profile) in [("encoder", &input.encoder), ("backbone", &input.backbone)] {
         let rates = profile.degrees.iter().flat_map(|degree| [&degree.linear, &degree.attention]);
-        if rates.into_iter().any(|rate| rate.least_point() <= 0.0) {
+        if rates.into_iter().any(|rate| rate.min_value() <= 0.0) {
             return Err(OptimizerError::Rate { module });
         }
     }

@@ -24,9 +24,9 @@ use branch::settle;
 use descent::Descent;
 
 /// Maximum number of items for branch and bound. With more items it rarely completes.
-const MOST_SETTLED: usize = 40;
-/// Branch and bound uses up to 1 / `SETTLING_SHARE` of the step limit.
-const SETTLING_SHARE: u64 = 2;
+const MAX_SETTLED: usize = 40;
+/// Branch and bound uses up to 1 / `EXACT_STEP_DIVISOR` of the step limit.
+const EXACT_STEP_DIVISOR: u64 = 2;
 /// Bits for the sum of all loads per dimension, in integer scale units. The sum is exact in an
 /// `f64`, and four times the sum fits in a `u64`.
 const SCALE_BITS: i32 = 52;
@@ -151,9 +151,9 @@ pub fn partition_until(
     }
     let enough = good_enough(bound, settings.gap);
     // Branch and bound solves small problems exactly. The local search uses the remaining steps.
-    if loads.len() <= MOST_SETTLED && search.best() > enough {
+    if loads.len() <= MAX_SETTLED && search.best() > enough {
         search.run(enough, settings.steps / 8);
-        let settled = settle(&loads, buckets, bound, search.partition(), settings.steps / SETTLING_SHARE);
+        let settled = settle(&loads, buckets, bound, search.partition(), settings.steps / EXACT_STEP_DIVISOR);
         search.take(settled.partition, settled.steps);
         if settled.proven {
             let best = search.best();

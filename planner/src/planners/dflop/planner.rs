@@ -19,12 +19,12 @@ use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
 use crate::plan::Arrangement;
 use crate::plan::{IterationPlan, ModuleLayout, Plan, ReplicaPlan};
 use crate::planners::NoPlan;
-use crate::planners::batches::{Drafted, EachBatch};
+use crate::planners::batches::{EachBatch, SpanCount};
 use crate::planners::dflop::{
     Choice, Configuration, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
     PartitionSettings, Round, item_seconds, optimize, partition_until, shortlist,
 };
-use crate::planners::executed::{Tried, fits};
+use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::infeasible::Misfit;
 use crate::planners::module_layouts::module_costs;
 use crate::scenario::{PlannerKind, Scenario};
@@ -43,7 +43,7 @@ const SAMPLED: usize = 64;
 const SCHEDULER: PartitionSettings = PartitionSettings { steps: 5_000_000, gap: 1e-4 };
 /// Limit on optimizer runs. The memory limit decreases per run if simulated memory exceeds the
 /// tables.
-const MOST_TIGHTENINGS: u32 = 12;
+const MAX_TIGHTENINGS: u32 = 12;
 /// Internal reason of a cancelled batch. Users never see it.
 const CANCELLED: &str = "planning was cancelled";
 /// Factor per memory limit reduction.
@@ -72,7 +72,7 @@ struct Filled {
     decision: String,
 }
 
-impl Drafted for Filled {
+impl SpanCount for Filled {
     fn spans(&self) -> u64 {
         self.replica.spans()
     }
@@ -86,7 +86,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Tried, NoPlan>, Cancelled> {
+) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
     if let Some(binding) = does_not_apply(scenario) {
         return Ok(Err(NoPlan { binding, search: Search::default() }));
     }
@@ -95,7 +95,7 @@ pub(crate) fn plan(
     let mut planner = Planner { scenario, pricing, kind, input: input(scenario, sizing), handed_on };
     let mut search = Search::default();
     let mut binding = String::new();
-    for _ in 0..MOST_TIGHTENINGS {
+    for _ in 0..MAX_TIGHTENINGS {
         go_on(observer)?;
         let optimized = match optimize(&planner.input) {
             Ok(optimized) => optimized,
@@ -401,7 +401,7 @@ impl Planner<'_> {
         sized: &Sized,
         batches: &[PackedBatch],
         observer: &mut dyn Observer,
-    ) -> Result<Result<Tried, Misfit>, Cancelled> {
+    ) -> Result<Result<TestedPlan, Misfit>, Cancelled> {
         let each = EachBatch { kind: self.kind, phase: "balancing batches", batches };
         let filled = each.side_by_side(observer, |_, batch, observer| self.fill(sized, batch, observer))?;
         match filled {

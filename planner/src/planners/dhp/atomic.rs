@@ -179,7 +179,7 @@ struct Bin {
 }
 
 /// Number of full bins to skip before a target is rejected. At this point memory is almost full.
-const PASSED: usize = 32;
+const MAX_SKIPPED_BINS: usize = 32;
 
 /// Assigns the sequences for a target time. Returns the makespan and a bin per sequence.
 fn spread(setting: Setting<'_>, items: &[Item], target: f64) -> Option<(f64, Vec<Place>)> {
@@ -208,7 +208,7 @@ fn spread(setting: Setting<'_>, items: &[Item], target: f64) -> Option<(f64, Vec
         while let Some(next) = earliest.peek().filter(|next| bins[next.place()].room < item.load.tokens).copied() {
             earliest.pop();
             passed.push(next);
-            if passed.len() > PASSED {
+            if passed.len() > MAX_SKIPPED_BINS {
                 return None;
             }
         }

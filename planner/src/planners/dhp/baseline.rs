@@ -15,12 +15,12 @@ use super::degrees::{AllowedDegrees, DegreeRule};
 /// degrees that divide the number of heads.
 pub fn static_plan(problem: GroupProblem<'_>, degree: u32) -> Result<BatchPlan, GroupError> {
     let (_, items) = prepare(problem)?;
-    let held = u64::from(degree).saturating_mul(problem.tokens_per_rank);
-    if let Some(longest) = items.first().filter(|item| item.load.tokens > held) {
+    let capacity = u64::from(degree).saturating_mul(problem.tokens_per_rank);
+    if let Some(longest) = items.first().filter(|item| item.load.tokens > capacity) {
         return Err(GroupError::TooLong {
             sequence: longest.index,
             tokens: longest.load.tokens,
-            held,
+            held: capacity,
             degree,
             per_rank: problem.tokens_per_rank,
         });
@@ -69,14 +69,14 @@ const SPARE: [u64; 6] = [0, 1, 2, 4, 8, 24];
 /// shortest packed length that does not increase the number of microbatches, and returns the faster
 /// packing.
 fn packed(problem: GroupProblem<'_>, degree: u32) -> Vec<Vec<AtomicGroup>> {
-    let held = u64::from(degree).saturating_mul(problem.tokens_per_rank);
+    let capacity = u64::from(degree).saturating_mul(problem.tokens_per_rank);
     let side_by_side = (problem.ranks / degree).max(1) as usize;
-    let full = first_fit(problem, degree, held);
+    let full = first_fit(problem, degree, capacity);
     let most = full.len().div_ceil(side_by_side) * side_by_side;
     let longest = problem.sequences.iter().map(|sequence| sequence.tokens).max().unwrap_or(0);
     let total: u64 = problem.sequences.iter().map(|sequence| sequence.tokens).sum();
     let short = longest.max(total.div_ceil(most.max(1) as u64));
-    let lengths = SPARE.map(|share| short + short / 64 * share).into_iter().take_while(|&length| length < held);
+    let lengths = SPARE.map(|share| short + short / 64 * share).into_iter().take_while(|&length| length < capacity);
     let even = lengths.map(|length| first_fit(problem, degree, length)).find(|groups| groups.len() <= most);
     let seconds = |groups: &[AtomicGroup]| {
         let slowest = |groups: &[AtomicGroup]| {
@@ -88,12 +88,12 @@ fn packed(problem: GroupProblem<'_>, degree: u32) -> Vec<Vec<AtomicGroup>> {
     groups.chunks(side_by_side).map(<[AtomicGroup]>::to_vec).collect()
 }
 
-/// Packs first fit into groups with `degree` ranks and `held` tokens, in data loader order.
-fn first_fit(problem: GroupProblem<'_>, degree: u32, held: u64) -> Vec<AtomicGroup> {
+/// Packs first fit into groups with `degree` ranks and `capacity` tokens, in data loader order.
+fn first_fit(problem: GroupProblem<'_>, degree: u32, capacity: u64) -> Vec<AtomicGroup> {
     let mut free = FirstFit::new(problem.sequences.len());
     let mut groups: Vec<AtomicGroup> = Vec::new();
     for (place, &sequence) in problem.sequences.iter().enumerate() {
-        let group = free.put(sequence.tokens, held);
+        let group = free.put(sequence.tokens, capacity);
         if group == groups.len() {
             groups.push(AtomicGroup { sequences: Vec::new(), load: Load::default(), minimum: degree });
         }
@@ -120,9 +120,9 @@ impl FirstFit {
         Self { leaves, most: vec![0; 2 * leaves], used: 0 }
     }
 
-    /// Adds `tokens` to the first bin with enough space, or to a new bin with capacity `held`.
+    /// Adds `tokens` to the first bin with enough space, or to a new bin with capacity `capacity`.
     /// Returns the bin index.
-    fn put(&mut self, tokens: u64, held: u64) -> usize {
+    fn put(&mut self, tokens: u64, capacity: u64) -> usize {
         let mut node = 1;
         let place = if self.most[node] >= tokens {
             while node < self.leaves {
@@ -133,7 +133,7 @@ impl FirstFit {
         } else {
             node = self.leaves + self.used;
             self.used += 1;
-            self.most[node] = held - tokens;
+            self.most[node] = capacity - tokens;
             self.used - 1
         };
         while node > 1 {

@@ -19,7 +19,7 @@ use crate::planners::dhp::{
     AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
     megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
 };
-use crate::planners::executed::{Tried, fits};
+use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::{NoPlan, failed, measured_layers};
 use crate::scenario::budget::Spans;
 use crate::scenario::{PlannerKind, Scenario};
@@ -32,7 +32,7 @@ use profile::Profile;
 
 /// Limit on reductions of the token limit, used when simulated memory exceeds the profile's
 /// estimate.
-const MOST_TIGHTENINGS: u32 = 6;
+const MAX_TIGHTENINGS: u32 = 6;
 /// Factor per token limit reduction.
 const TIGHTENED: f64 = 0.96;
 
@@ -59,7 +59,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Tried, NoPlan>, Cancelled> {
+) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
     if let Some(binding) = does_not_apply(scenario) {
         return Ok(Err(NoPlan { binding: binding.to_owned(), search: Search::default() }));
     }
@@ -195,9 +195,10 @@ fn size<'a>(
     let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
     let modules = &scenario.model.modules;
     let degrees = match kind {
-        PlannerKind::Ulysses => {
-            AllowedDegrees::that(|degree| modules.iter().all(|module| module.trades_heads(tensor, degree)), ranks)
-        }
+        PlannerKind::Ulysses => AllowedDegrees::that(
+            |degree| modules.iter().all(|module| module.supports_all_to_all(tensor, degree)),
+            ranks,
+        ),
         PlannerKind::PowerOfTwoContext | PlannerKind::BalancedContext => {
             AllowedDegrees::new(DegreeRule::PowersOfTwo, None, ranks)
         }
@@ -217,7 +218,7 @@ fn size<'a>(
         let degree = degree.ok_or_else(|| "the longest sequence fits no degree that divides the ranks".to_owned())?;
         setting.fixed = Some(degree);
     }
-    for _ in 0..MOST_TIGHTENINGS {
+    for _ in 0..MAX_TIGHTENINGS {
         let iteration = setting.iteration(sizing, &mut GroupPool::default())?;
         let (seconds, peak) = simulate(scenario, pricing, setting.layout, sizing, &iteration.replicas[0])?;
         if peak <= scenario.memory_limit() {
@@ -285,7 +286,7 @@ impl Setting<'_> {
 
     /// Raises a static degree to the next divisor of the rank count if the maximum sequence length
     /// no longer fits after [`Self::tighten`].
-    fn hold_all(&mut self, batches: &[PackedBatch]) {
+    fn fit_longest_sequence(&mut self, batches: &[PackedBatch]) {
         let Some(degree) = self.fixed else { return };
         let longest = longest(batches);
         let holds =
@@ -304,10 +305,10 @@ impl Setting<'_> {
         pricing: &Pricing<'_>,
         batches: &[PackedBatch],
         observer: &mut dyn Observer,
-    ) -> Result<Result<(Tried, usize), String>, Cancelled> {
+    ) -> Result<Result<(TestedPlan, usize), String>, Cancelled> {
         let mut tightenings = 0;
         loop {
-            self.hold_all(batches);
+            self.fit_longest_sequence(batches);
             let (iterations, groups_made) = match self.iterations(batches, observer)? {
                 Ok(found) => found,
                 Err(binding) => return Ok(Err(binding)),
@@ -326,7 +327,7 @@ impl Setting<'_> {
             };
             match fits(self.scenario, pricing, plan, batches, observer)? {
                 Ok(tried) => return Ok(Ok((tried, groups_made))),
-                Err(misfit) if tightenings == MOST_TIGHTENINGS => {
+                Err(misfit) if tightenings == MAX_TIGHTENINGS => {
                     return Ok(Err(format!("{} on another batch", misfit.reason)));
                 }
                 Err(_) => self.tighten(),

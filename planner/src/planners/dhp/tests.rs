@@ -93,7 +93,7 @@ proptest! {
         for effort in [Effort::Published, Effort::Portfolio] {
             match plan(problem, effort) {
                 Ok(plan) => {
-                    legal(problem, &plan, Packed::Together)?;
+                    legal(problem, &plan, Packed::AlignedIterations)?;
                     if effort == Effort::Portfolio {
                         let powers = degrees.powers_of_two();
                         if let Ok(restricted) = super::plan(GroupProblem { degrees: &powers, ..problem }, effort) {
@@ -112,7 +112,7 @@ proptest! {
         }
         for degree in degrees.list().iter().filter(|&&degree| ranks % degree == 0) {
             if let Ok(plan) = static_plan(problem, *degree) {
-                legal(problem, &plan, Packed::Together)?;
+                legal(problem, &plan, Packed::AlignedIterations)?;
                 prop_assert!(plan.microbatches.iter().flat_map(|microbatch| &microbatch.groups).all(|group| group.degree == *degree));
             }
         }
@@ -190,7 +190,7 @@ proptest! {
 /// Memory mode: all sequences in a group together, or one at a time.
 #[derive(Clone, Copy, PartialEq)]
 enum Packed {
-    Together,
+    AlignedIterations,
     OneByOne,
 }
 
@@ -207,9 +207,9 @@ fn legal(problem: GroupProblem<'_>, plan: &BatchPlan, packed: Packed) -> Result<
         for group in &microbatch.groups {
             let held = u64::from(group.degree) * problem.tokens_per_rank;
             let tokens = group.sequences.iter().map(|&place| problem.sequences[place as usize].tokens);
-            let needed = if packed == Packed::Together { tokens.sum() } else { tokens.max().unwrap_or(0) };
+            let needed = if packed == Packed::AlignedIterations { tokens.sum() } else { tokens.max().unwrap_or(0) };
             prop_assert!(needed <= held, "{} on {}", needed, group.degree);
-            if packed == Packed::Together {
+            if packed == Packed::AlignedIterations {
                 prop_assert!(problem.degrees.list().contains(&group.degree) && group.degree >= group.minimum);
             }
             for &place in &group.sequences {

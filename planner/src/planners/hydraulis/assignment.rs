@@ -49,7 +49,7 @@ pub fn assign(
 
 /// Result for a candidate strategy.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Considered {
+pub enum CandidateResult {
     /// Assigned; predicted seconds.
     Seconds(f64),
     /// Not assigned; lower bound in seconds. The bound is not below the time of another candidate,
@@ -67,7 +67,7 @@ pub struct Choice {
     /// Assignment under this strategy.
     pub assignment: Assignment,
     /// Result per candidate.
-    pub candidates: Vec<Considered>,
+    pub candidates: Vec<CandidateResult>,
 }
 
 /// Maximum branch-and-bound steps per candidate, for dispatch and for packing per pipeline. The
@@ -79,7 +79,7 @@ const FIRST_PRICES: u32 = 6;
 /// Maximum greedy steps per candidate (sequences times pipelines times trials), and minimum trials.
 /// With a large number of sequences per pipeline, all orders lead to similar results.
 const GREEDY_STEPS: u64 = 10_000_000;
-const LEAST_TRIALS: u64 = 4;
+const MIN_TRIALS: u64 = 4;
 /// Maximum steps over all candidates, for the greedy search and the exchanges. With a thousand
 /// devices and a batch for which all bounds are similar, there are hundreds of candidates.
 const CHOICE_STEPS: u64 = 100_000_000;
@@ -140,9 +140,9 @@ pub fn choose_beside(
         candidates.push(match bounded(place, FIRST_PRICES) {
             Ok(bound) => {
                 open.push(Open { bound, place, is_tight: false });
-                Considered::AtLeast(bound)
+                CandidateResult::AtLeast(bound)
             }
-            Err(error) => Considered::Impossible(error),
+            Err(error) => CandidateResult::Impossible(error),
         });
     }
     let mut best: Option<(usize, f64, Assignment)> = None;
@@ -157,20 +157,20 @@ pub fn choose_beside(
             // in order.
             let bound = bounded(place, PRICES).unwrap_or(bound);
             open[first] = Open { bound, place, is_tight: true };
-            candidates[place] = Considered::AtLeast(bound);
+            candidates[place] = CandidateResult::AtLeast(bound);
             continue;
         }
         open.swap_remove(first);
         let pipelines = &strategies[place];
         let steps = (lengths.len() * pipelines.len()).max(1) as u64;
-        let trials = dispatching.trials.min((GREEDY_STEPS / steps).clamp(LEAST_TRIALS, u64::from(u32::MAX)) as u32);
+        let trials = dispatching.trials.min((GREEDY_STEPS / steps).clamp(MIN_TRIALS, u64::from(u32::MAX)) as u32);
         spent += steps * u64::from(trials);
         let dealing = DispatchSettings { nodes: dispatching.nodes.min(QUICK), trials, ..dispatching };
         let packing = PackingSettings { nodes: packing.nodes.min(QUICK), ..packing };
         let Ok(assignment) = assign(lengths, pipelines, dealing, packing) else { continue };
         spent += assignment.dispatch.looks;
         let seconds = assignment.seconds + beside(place, Some(&assignment));
-        candidates[place] = Considered::Seconds(seconds);
+        candidates[place] = CandidateResult::Seconds(seconds);
         if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {
             best = Some((place, seconds, assignment));
         }

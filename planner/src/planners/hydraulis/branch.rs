@@ -59,7 +59,7 @@ impl Branch<'_> {
     fn descend(&mut self, item: usize, nodes: &mut u64) -> Option<bool> {
         let Some(&work) = self.items.work.get(item) else { return Some(true) };
         *nodes = nodes.checked_sub(1)?;
-        if self.hopeless(item) {
+        if self.is_infeasible(item) {
             return Some(false);
         }
         let tokens = self.items.tokens[item];
@@ -85,7 +85,7 @@ impl Branch<'_> {
     }
 
     /// Returns true if the remaining items need more work or tokens than the bins have free.
-    fn hopeless(&self, item: usize) -> bool {
+    fn is_infeasible(&self, item: usize) -> bool {
         let (Some(&least_work), Some(&least_tokens)) = (self.items.work.last(), self.items.tokens.last()) else {
             return false;
         };

@@ -88,7 +88,7 @@ pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exc
 /// Adds the bytes that slice owners send to the devices that need them. Devices that need the same
 /// slice range with the same number of stages are grouped, because pairwise enumeration is
 /// quadratic in the number of devices.
-fn pull_sends(seats: &[Seat<'_>], model_bytes: f64, volumes: &mut [Volumes]) {
+fn pull_sends(seats: &[DevicePosition<'_>], model_bytes: f64, volumes: &mut [Volumes]) {
     let n = volumes.len() as u64;
     let mut alike: BTreeMap<(u32, u32, u32), BTreeSet<u64>> = BTreeMap::new();
     for seat in seats {
@@ -138,7 +138,7 @@ pub fn exposed_seconds(bytes: f64, scheme: &SchemeCost, tokens: f64, rate: LinkR
 }
 
 /// Position of a device in a pipeline.
-struct Seat<'a> {
+struct DevicePosition<'a> {
     device: u64,
     scheme: &'a SchemeCost,
     stage: u32,
@@ -147,7 +147,7 @@ struct Seat<'a> {
     replica: u64,
 }
 
-impl Seat<'_> {
+impl DevicePosition<'_> {
     /// Returns the interval of the model depth and the interval of each parameter on this device.
     fn area(&self) -> (Span, Span) {
         let depth = Span::part(u64::from(self.stage), u64::from(self.scheme.pp));
@@ -156,7 +156,7 @@ impl Seat<'_> {
 }
 
 /// Returns the devices in pipeline order.
-fn seats(pipelines: &[SchemeCost]) -> Vec<Seat<'_>> {
+fn seats(pipelines: &[SchemeCost]) -> Vec<DevicePosition<'_>> {
     let mut seats = Vec::new();
     let mut replicas = 0;
     for scheme in pipelines {
@@ -164,7 +164,13 @@ fn seats(pipelines: &[SchemeCost]) -> Vec<Seat<'_>> {
             for cp_rank in 0..scheme.cp {
                 for tp_rank in 0..scheme.tp {
                     let device = seats.len() as u64;
-                    seats.push(Seat { device, scheme, stage, tp_rank, replica: replicas + u64::from(cp_rank) });
+                    seats.push(DevicePosition {
+                        device,
+                        scheme,
+                        stage,
+                        tp_rank,
+                        replica: replicas + u64::from(cp_rank),
+                    });
                 }
             }
         }

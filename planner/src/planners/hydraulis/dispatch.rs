@@ -415,7 +415,7 @@ impl<'a> Problem<'a> {
                     total += prices[kind] * work(kind);
                 }
             }
-            bound = bound.max(smallest_end(&prices, &copies, &besides, total));
+            bound = bound.max(min_finish_time(&prices, &copies, &besides, total));
             let mean = (0..prices.len()).map(|kind| attracted[kind] / copies[kind]).sum::<f64>() / prices.len() as f64;
             let step = 0.5 / (1.0 + f64::from(round) / 8.0);
             for kind in 0..prices.len() {
@@ -443,7 +443,7 @@ const EXCHANGED_WITH: usize = 8;
 pub(crate) const PRICES: u32 = 60;
 
 /// Returns the smallest t for which the sum of copies y (t - e)+ reaches `total`.
-fn smallest_end(prices: &[f64], copies: &[f64], besides: &[f64], total: f64) -> f64 {
+fn min_finish_time(prices: &[f64], copies: &[f64], besides: &[f64], total: f64) -> f64 {
     let mut order: Vec<usize> = (0..prices.len()).collect();
     order.sort_by(|&a, &b| besides[a].total_cmp(&besides[b]));
     let (mut slope, mut offset) = (0.0, 0.0);

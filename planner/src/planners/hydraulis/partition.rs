@@ -12,7 +12,7 @@ pub(crate) struct Items {
 }
 
 /// Limit for the subset-sum search in 64-bit words; takes a few hundredths of a second.
-const MOST_SUMS: usize = 50_000_000;
+const MAX_SUMS: usize = 50_000_000;
 
 /// An assignment of items to bins.
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ impl Items {
     /// its limit.
     fn by_filling(&self, bins: usize) -> Option<Partition> {
         let words = self.capacity as usize / 64 + 1;
-        if words.checked_mul(self.tokens.len())?.checked_mul(bins)? > MOST_SUMS {
+        if words.checked_mul(self.tokens.len())?.checked_mul(bins)? > MAX_SUMS {
             return None;
         }
         let mut left: Vec<usize> = (0..self.tokens.len()).collect();

@@ -17,7 +17,7 @@ use crate::outcome::{Layout, Search, SolverStatus};
 use crate::plan::OptimizerSharding;
 use crate::plan::{IterationPlan, Plan, ReplicaPlan};
 use crate::planners::NoPlan;
-use crate::planners::executed::{Tried, fits};
+use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::hydraulis::pipeline_costs::{costs, stagger, step_end};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::simulate::{execute, peak_memory_over};
@@ -27,7 +27,7 @@ use crate::workload::{PackedBatch, Packing};
 use profile::{Profile, Profiled};
 
 /// Limit on MaxLen reductions, used when simulated memory exceeds the profile's estimate.
-const MOST_TIGHTENINGS: u32 = 6;
+const MAX_TIGHTENINGS: u32 = 6;
 /// Factor per MaxLen reduction.
 const TIGHTENED: f64 = 0.96;
 
@@ -69,7 +69,7 @@ pub(crate) fn plan(
     kind: PlannerKind,
     batches: Batches<'_>,
     observer: &mut dyn Observer,
-) -> Result<Result<Tried, NoPlan>, Cancelled> {
+) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
     if let Some(binding) = does_not_apply(scenario, kind) {
         return Ok(Err(NoPlan { binding, search: Search::default() }));
     }
@@ -91,7 +91,7 @@ pub(crate) fn plan(
         let search = plan.search.clone();
         match fits(scenario, pricing, plan, batches.judged, observer)? {
             Ok(tried) => return Ok(Ok(tried)),
-            Err(misfit) if setting.tightenings == MOST_TIGHTENINGS => {
+            Err(misfit) if setting.tightenings == MAX_TIGHTENINGS => {
                 return Ok(Err(NoPlan { binding: misfit.reason, search }));
             }
             Err(_) => setting.tighten(),

@@ -20,14 +20,14 @@ impl Default for ProposalSettings {
 }
 
 /// Maximum number of length steps. The dynamic program is cubic in this number.
-const MOST_STEPS: u64 = 512;
+const MAX_STEPS: u64 = 512;
 
 impl ProposalSettings {
     /// Returns the paper's values for lengths up to 64K tokens. For longer sequences, the length
     /// step increases in proportion.
     pub fn up_to(longest: u64) -> Self {
         let Self { length_step, device_step } = Self::default();
-        Self { length_step: length_step * longest.div_ceil(length_step * MOST_STEPS).max(1), device_step }
+        Self { length_step: length_step * longest.div_ceil(length_step * MAX_STEPS).max(1), device_step }
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn round(copies: &[f64], schemes: &[SchemeCost], devices: u32, longes
         .filter(|whole| size(whole) <= u64::from(devices) && held(whole, schemes) >= longest)
         .collect();
     if near.is_empty() {
-        near.extend(give_way(&down, &used, schemes, devices, longest));
+        near.extend(make_space(&down, &used, schemes, devices, longest));
     }
     let mut kept = BTreeSet::new();
     for mut whole in near {
@@ -50,7 +50,7 @@ pub(crate) fn round(copies: &[f64], schemes: &[SchemeCost], devices: u32, longes
 
 /// Adds one pipeline for the smallest scheme that supports `longest`, and removes pipelines from
 /// the rounded-down strategy, in descending device order, until it fits.
-fn give_way(down: &[u32], used: &[usize], schemes: &[SchemeCost], devices: u32, longest: u64) -> Option<Vec<u32>> {
+fn make_space(down: &[u32], used: &[usize], schemes: &[SchemeCost], devices: u32, longest: u64) -> Option<Vec<u32>> {
     let able = used.iter().copied().filter(|&scheme| schemes[scheme].max_len >= longest);
     let roomiest = able.min_by_key(|&scheme| schemes[scheme].devices())?;
     let mut whole = down.to_vec();

@@ -300,7 +300,7 @@ fn the_fastest_strategy_that_holds_the_batch_is_chosen() {
     lengths.push(16_000);
     let choice = choose(&lengths, &strategies, settings.0, settings.1).unwrap();
     assert_eq!(choice.strategy, 2);
-    assert!(matches!(choice.candidates[0], Considered::Impossible(DispatchError::TooLong { sequence: 60, .. })));
+    assert!(matches!(choice.candidates[0], CandidateResult::Impossible(DispatchError::TooLong { sequence: 60, .. })));
     let slowest = choice.assignment.pipeline_seconds().fold(0.0, f64::max);
     assert!((choice.assignment.seconds - slowest).abs() < 1e-12);
     assert!(choice.assignment.seconds >= choice.assignment.dispatch.bound);

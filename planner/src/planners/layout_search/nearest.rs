@@ -11,12 +11,12 @@ use crate::simulate::{execute, peak_memory_over};
 use crate::units::Bytes;
 
 /// Limit on simulated layouts.
-const MOST_SIMULATED: usize = 48;
+const MAX_SIMULATED: usize = 48;
 /// Limit on simulated layouts while an open layout can still need less memory than all previous
 /// candidates.
-const MOST_TRIED: usize = 192;
+const MAX_TRIED: usize = 192;
 /// Maximum attempts to increase the memory limit, for a schedule that adapts to it.
-const MOST_RAISES: u32 = 40;
+const MAX_RAISES: u32 = 40;
 
 /// Memory requirement for a layout.
 pub(crate) struct Need {
@@ -59,7 +59,7 @@ impl LayoutSearch<'_> {
         let mut least: Option<Bytes> = None;
         for ((rank, bytes), layout) in open {
             let is_promising = least.is_none_or(|least| bytes < least);
-            if needs.len() >= if is_promising { MOST_TRIED } else { MOST_SIMULATED } {
+            if needs.len() >= if is_promising { MAX_TRIED } else { MAX_SIMULATED } {
                 break;
             }
             let need = self.simulated_need(layout).map_or_else(
@@ -82,7 +82,7 @@ impl LayoutSearch<'_> {
         // Some planners use all available memory, so the limit increases only until the layout
         // fits.
         let mut scenario = self.scenario.clone();
-        for _ in 0..MOST_RAISES {
+        for _ in 0..MAX_RAISES {
             let roomy = Microbatches {
                 scenario: &scenario,
                 pricing: batch.pricing,

@@ -13,7 +13,7 @@ use crate::model::{Model, ModuleRole};
 use crate::plan::Arrangement;
 use crate::plan::{ModuleLayout, Part, ReplicaPlan};
 use crate::planners::infeasible::Misfit;
-use crate::planners::layouts::MOST_CELLS;
+use crate::planners::layouts::MAX_CELLS;
 use crate::planners::module_layouts::module_costs;
 use crate::scenario::Scenario;
 use crate::schedule::{Turn, multi_module};
@@ -240,16 +240,16 @@ fn fill_dealt(
     let copies = point.modules[arrangement.modules[main].layout].pipelines();
     // A microbatch passes through the stages of all layouts.
     let depth: u64 = point.modules.iter().map(|layout| u64::from(layout.pipeline)).sum();
-    if depth.saturating_mul(microbatches.len() as u64) > MOST_CELLS {
-        return Err(Misfit::rule(&format!("more than {MOST_CELLS} microbatches x stages")));
+    if depth.saturating_mul(microbatches.len() as u64) > MAX_CELLS {
+        return Err(Misfit::rule(&format!("more than {MAX_CELLS} microbatches x stages")));
     }
     // Testing a single wave is cheap and detects nearly all infeasible points.
     if let Some(first) = microbatches.get(..copies as usize) {
         let (_, costs) = priced(scenario, pricing, (point, partition), batch, (first.to_vec(), dealing))?;
-        alone_fits(scenario, &costs)?;
+        check_parts_fit(scenario, &costs)?;
     }
     let (mut plan, costs) = priced(scenario, pricing, (point, partition), batch, (microbatches, dealing))?;
-    alone_fits(scenario, &costs)?;
+    check_parts_fit(scenario, &costs)?;
     let waves = (plan.microbatches.len() as u32).div_ceil(copies).max(1);
     let halves = std::iter::successors(Some(waves), |&waves| (waves > 1).then(|| waves.div_ceil(2)));
     let halves = halves.filter(|_| matches!(point.mode, Mode::Homogeneous | Mode::Colocated));
@@ -302,7 +302,7 @@ fn fill_dealt(
 
 /// Checks that every part fits next to the model states of its rank with no other part in flight.
 /// All orders require this.
-fn alone_fits(scenario: &Scenario, costs: &PipelineCosts) -> Result<(), Misfit> {
+fn check_parts_fit(scenario: &Scenario, costs: &PipelineCosts) -> Result<(), Misfit> {
     let needs = |cell: &Cell| {
         let rank = costs.rank_of(cell.stage);
         (costs.static_memory[rank] + costs.activation[cell.index] + costs.transient[cell.index], rank)
@@ -355,5 +355,5 @@ fn run(
 /// forward plus backward, in seconds.
 pub(crate) fn work(pricing: &Pricing<'_>, layout: &ModuleLayout, loads: &[MicrobatchLoad]) -> Result<f64, Misfit> {
     let table = prices(pricing, layout)?.table(layout.tensor, loads);
-    Ok(table.least_time(layout.modules()))
+    Ok(table.min_time(layout.modules()))
 }

@@ -13,7 +13,7 @@ use crate::units::Bytes;
 use crate::workload::PackedBatch;
 
 /// Maximum attempts to increase the memory limit until an order fits.
-const MOST_RAISES: u32 = 12;
+const MAX_RAISES: u32 = 12;
 
 /// Memory requirement for a point on the sizing batch.
 pub(crate) struct Need {
@@ -32,7 +32,7 @@ pub(crate) fn need(scenario: &Scenario, pricing: &Pricing<'_>, point: &Point, si
     let loads = replica::loads(scenario, sizing, &sequences);
     let partition = fill::partition(scenario, pricing, point, &loads).ok()?;
     let mut roomy = scenario.clone();
-    for _ in 0..MOST_RAISES {
+    for _ in 0..MAX_RAISES {
         let misfit = match fill(&roomy, pricing, (point, &partition), sizing) {
             Ok(filled) => {
                 let layouts = (point.modules.as_slice(), &partition);

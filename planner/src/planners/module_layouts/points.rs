@@ -26,10 +26,17 @@ pub(crate) struct SeenPoint {
 pub(crate) enum PointSeen {
     /// Sizing batch time in seconds, peak memory in GiB, idle fraction, and exposed communication
     /// fraction.
-    Simulated { seconds: f64, peak_gib: f64, bubble: f64, exposed: f64 },
+    Simulated {
+        seconds: f64,
+        peak_gib: f64,
+        bubble: f64,
+        exposed: f64,
+    },
     Rejected(String),
     /// The point was not simulated. `bound` is a lower bound on its time in seconds.
-    LeftOut { bound: f64 },
+    LeftOut {
+        bound: f64,
+    },
 }
 
 /// Results for all points of a mode.

@@ -11,8 +11,8 @@ use crate::host::{Watch, Workers, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Loser, NearestMiss, RejectionCount, Search};
 use crate::plan::ModuleLayout;
-use crate::planners::infeasible::{Hurdle, Misfit};
-use crate::planners::layout_search::{ENDLESS, LONGEST_SECONDS};
+use crate::planners::infeasible::{BindingConstraint, Misfit};
+use crate::planners::layout_search::{ENDLESS, MAX_SECONDS};
 use crate::planners::{NoPlan, replica};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::units::Bytes;
@@ -20,7 +20,7 @@ use crate::workload::PackedBatch;
 
 /// Rejection text for layouts above the limit.
 pub(crate) const BEYOND: &str = "over the limit on the number of layouts";
-const MOST_STEPS: u64 = 100_000_000;
+const MAX_STEPS: u64 = 100_000_000;
 /// Points that a study simulates in parallel per round.
 const ROUND: usize = 16;
 /// Limit on reported losers.
@@ -116,7 +116,7 @@ impl<'a> Sweep<'a> {
             match works {
                 Ok(works) => {
                     let open = Open::of(point, &works, sequences.len());
-                    if open.bound <= LONGEST_SECONDS {
+                    if open.bound <= MAX_SECONDS {
                         sweep.open.push(open);
                     } else {
                         sweep.seen.push((open.point, Seen::Rejected(Misfit::rule(ENDLESS))));
@@ -139,9 +139,9 @@ impl<'a> Sweep<'a> {
         // Points that cannot win are skipped. The search continues while there is no feasible
         // point.
         while if self.best().is_none() {
-            self.steps < 4 * MOST_STEPS
+            self.steps < 4 * MAX_STEPS
         } else {
-            self.simulated < most && self.steps < MOST_STEPS
+            self.simulated < most && self.steps < MAX_STEPS
         } {
             let Some(open) = self.open.pop() else { break };
             if self.best().is_some_and(|(best, _)| open.bound >= best) {
@@ -229,7 +229,7 @@ impl<'a> Sweep<'a> {
         let partition = fill::partition(self.scenario, self.pricing, point, &loads)?;
         self.states_fit(point, &partition, &loads)?;
         let filled = fill(self.scenario, self.pricing, (point, &partition), self.sizing)?;
-        if filled.time.secs() > 2.0 * LONGEST_SECONDS {
+        if filled.time.secs() > 2.0 * MAX_SECONDS {
             return Err(Misfit::rule(ENDLESS));
         }
         Ok((filled, partition))
@@ -250,7 +250,7 @@ impl<'a> Sweep<'a> {
             sum = if point.mode == Mode::Apart { sum.max(most) } else { sum + most };
             if sum > self.scenario.memory_limit() {
                 let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
-                return Err(Misfit { reason, hurdle: Hurdle::State(sum, rank) });
+                return Err(Misfit { reason, hurdle: BindingConstraint::State(sum, rank) });
             }
         }
         Ok(())
@@ -365,7 +365,7 @@ impl<'a> Sweep<'a> {
         let binding = match (lacking.first(), rejected.first()) {
             (Some(((rank, needs), point, hurdle)), _) => {
                 let terms = match hurdle {
-                    Hurdle::State(..) => " for weights, gradients and optimizer alone",
+                    BindingConstraint::State(..) => " for weights, gradients and optimizer alone",
                     _ => "",
                 };
                 let at = describe(&self.scenario.model, point);

@@ -3,20 +3,20 @@
 
 use std::ops::Range;
 
-use crate::model::{Model, Module, ModuleRole, heads_trade};
+use crate::model::{Model, Module, ModuleRole, heads_support_all_to_all};
 use crate::plan::ModuleLayout;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::training::{ContextExchange, LayoutRequest};
 
 /// Maximum context-parallel degree: one sequence on eight eight-device nodes.
-const MOST_CONTEXT: u32 = 64;
+const MAX_CONTEXT: u32 = 64;
 /// Limit on sequences per microbatch.
-const LARGEST_MICROBATCH: u32 = 16;
+const MAX_MICROBATCH: u32 = 16;
 /// Maximum rank count. All ranks are simulated individually, because the order of actions depends
 /// on all ranks.
-const MOST_RANKS: u32 = 1024;
+const MAX_RANKS: u32 = 1024;
 /// Limit on points. Points above the limit are counted.
-const MOST_POINTS: usize = 60_000;
+const MAX_POINTS: usize = 60_000;
 
 /// Relation between the module layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,14 +82,14 @@ pub(crate) fn degrees(scenario: &Scenario) -> (Vec<u32>, Vec<u32>) {
     let cuts = |degree: &u32| *degree == 1 || experts.iter().any(|experts| experts.is_multiple_of(*degree));
     // Powers of two may not divide the cluster, but the backbone can run on a subset of devices.
     let stands = |degree: &u32| devices.is_multiple_of(*degree) || degree.is_power_of_two();
-    let context = (1..=devices.min(MOST_CONTEXT)).filter(stands).collect();
+    let context = (1..=devices.min(MAX_CONTEXT)).filter(stands).collect();
     let expert = (1..=devices).filter(cuts).collect();
     (with(context, scenario.training.context_parallel), with(expert, scenario.training.expert_parallel))
 }
 
 /// Module properties for the layout rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct ModuleShape {
     pub name: String,
     pub layers: u32,
     pub heads: u32,
@@ -97,7 +97,7 @@ pub(crate) struct Slot {
     pub experts: Option<u32>,
 }
 
-impl Slot {
+impl ModuleShape {
     fn of(module: &Module) -> Self {
         let Module { layers, heads, kv_heads, .. } = *module;
         Self { name: module.name.clone(), layers, heads, kv_heads, experts: module.moe.map(|moe| moe.experts) }
@@ -107,7 +107,7 @@ impl Slot {
 /// Input of the layout enumeration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ground {
-    pub slots: Vec<Slot>,
+    pub slots: Vec<ModuleShape>,
     /// Module that defines the microbatches.
     pub main: usize,
     pub devices: u32,
@@ -125,7 +125,7 @@ impl Ground {
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let (contexts, experts) = degrees(scenario);
         Self {
-            slots: scenario.model.modules.iter().map(Slot::of).collect(),
+            slots: scenario.model.modules.iter().map(ModuleShape::of).collect(),
             main: anchor(&scenario.model),
             devices: scenario.cluster.devices(),
             devices_per_node: scenario.cluster.devices_per_node,
@@ -274,7 +274,7 @@ fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) 
 impl Space {
     /// Adds one point per microbatch size for the given layouts, or the violated rule.
     fn add(&mut self, ground: &Ground, mode: Mode, mut modules: Vec<ModuleLayout>, sequences: u32) {
-        let standing = if mode == Mode::Colocated { stand_beside(&mut modules) } else { Ok(()) };
+        let standing = if mode == Mode::Colocated { set_copies_per_rank(&mut modules) } else { Ok(()) };
         let point = |modules: Vec<ModuleLayout>, microbatch| Point { mode, modules, microbatch };
         let broken = standing.err().or_else(|| broken_rule(ground, mode, &modules));
         if let Some(rule) = broken {
@@ -283,7 +283,7 @@ impl Space {
         }
         let copies =
             modules.iter().find(|layout| layout.modules().contains(&ground.main)).map_or(1, |layout| layout.data);
-        let most = (sequences / copies).min(LARGEST_MICROBATCH);
+        let most = (sequences / copies).min(MAX_MICROBATCH);
         let sizes = match ground.request.microbatch {
             Some(size) => vec![size],
             None if most == 0 => Vec::new(),
@@ -295,7 +295,7 @@ impl Space {
             return;
         }
         for size in sizes.into_iter().filter(|&size| sequences.div_ceil(size) >= copies) {
-            if self.points.len() < MOST_POINTS {
+            if self.points.len() < MAX_POINTS {
                 self.points.push(point(modules.clone(), size));
             } else {
                 self.left_out += 1;
@@ -305,7 +305,7 @@ impl Space {
 }
 
 /// Sets the number of copies per rank so that all ranks use equal device blocks.
-fn stand_beside(modules: &mut [ModuleLayout]) -> Result<(), String> {
+fn set_copies_per_rank(modules: &mut [ModuleLayout]) -> Result<(), String> {
     let largest = modules.iter().map(ModuleLayout::rank_size).max().unwrap_or(1);
     for layout in modules {
         let size = layout.rank_size();
@@ -333,8 +333,8 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
             return Some("a tensor-parallel group would cross nodes".to_owned());
         }
     }
-    if modules.iter().any(|layout| layout.pipelines() * layout.pipeline > MOST_RANKS) {
-        return Some(format!("more than {MOST_RANKS} ranks"));
+    if modules.iter().any(|layout| layout.pipelines() * layout.pipeline > MAX_RANKS) {
+        return Some(format!("more than {MAX_RANKS} ranks"));
     }
     let backbone = modules.iter().find(|layout| layout.modules().contains(&ground.main))?;
     if mode == Mode::Homogeneous {
@@ -354,15 +354,15 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
         .then(|| "all modules have the same layout: homogeneous".to_owned())
 }
 
-fn indivisible(layout: &ModuleLayout, slot: &Slot, exchange: ContextExchange) -> Option<String> {
-    let Slot { name, layers, .. } = slot;
+fn indivisible(layout: &ModuleLayout, slot: &ModuleShape, exchange: ContextExchange) -> Option<String> {
+    let ModuleShape { name, layers, .. } = slot;
     for (what, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
         if count % layout.tensor != 0 {
             return Some(format!("TP does not divide the {count} {what} of {name}"));
         }
     }
     let trades = exchange == ContextExchange::AllToAll;
-    if trades && !heads_trade((slot.heads, slot.kv_heads), layout.tensor, layout.context) {
+    if trades && !heads_support_all_to_all((slot.heads, slot.kv_heads), layout.tensor, layout.context) {
         return Some(format!("CP all-to-all cannot distribute the heads of {name} over TP"));
     }
     if *layers < layout.pipeline {

@@ -120,7 +120,7 @@ fn layouts_that_trade_heads_have_heads_enough() {
                 layout.modules().map(|module| (&scenario.model.modules[module], layout.clone())).collect::<Vec<_>>()
             };
             let mut all = point.modules.iter().flat_map(modules);
-            all.all(|(module, layout)| module.trades_heads(layout.tensor, layout.context))
+            all.all(|(module, layout)| module.supports_all_to_all(layout.tensor, layout.context))
         };
         assert!(!found.points.is_empty() && found.points.iter().all(trades), "{mode:?}");
         assert!(found.points.iter().any(|point| point.modules.iter().any(|layout| layout.context > 1)), "{mode:?}");

@@ -13,10 +13,10 @@ use crate::timeline::MicrobatchShape;
 use crate::workload::MicrobatchContents;
 
 /// Minimum efficiency of a sub-microbatch, relative to the optimal size.
-const LEAST_EFFICIENCY: f64 = 0.95;
+const MIN_EFFICIENCY: f64 = 0.95;
 /// Maximum segments per module. More segments increase communication but do not improve the
 /// balance.
-const MOST_SEGMENTS: u32 = 8;
+const MAX_SEGMENTS: u32 = 8;
 /// Candidate sizes. Intermediate sizes differ by a twelfth or less, which has no effect.
 const SIZES: [u32; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 128];
 
@@ -83,7 +83,7 @@ fn size(
     let sizes: Vec<u32> = SIZES.into_iter().filter(|&size| size < richest.count()).chain([richest.count()]).collect();
     let efficiency = efficiency(scenario, pricing, tensor, module, (&richest, &sizes));
     let best = efficiency.iter().copied().fold(0.0, f64::max);
-    let first = efficiency.iter().position(|&efficiency| efficiency >= LEAST_EFFICIENCY * best);
+    let first = efficiency.iter().position(|&efficiency| efficiency >= MIN_EFFICIENCY * best);
     sizes[first.unwrap_or(sizes.len() - 1)]
 }
 
@@ -148,7 +148,7 @@ fn segments(model: &Model, weights: &[ModuleWeight], ranks: u32) -> Vec<u32> {
     let fastest = latency.iter().copied().filter(|&latency| latency > 0.0).fold(f64::INFINITY, f64::min);
     let of = |(module, &latency): (&Module, &f64)| {
         let wanted = if latency > 0.0 { (latency / fastest) as u32 } else { 1 };
-        wanted.clamp(1, MOST_SEGMENTS.min(module.layers / ranks).max(1))
+        wanted.clamp(1, MAX_SEGMENTS.min(module.layers / ranks).max(1))
     };
     model.modules.iter().zip(&latency).map(of).collect()
 }

@@ -117,7 +117,7 @@ fn misfit(rank: usize, error: &Infeasible) -> Misfit {
         Infeasible::Base { base, .. } => base,
         Infeasible::Moment { needed, .. } => needed,
         // The exact requirement is unknown, but it exceeds the limit.
-        Infeasible::Together { limit } | Infeasible::Unknown { limit, .. } => limit + Bytes::new(1),
+        Infeasible::AlignedIterations { limit } | Infeasible::Unknown { limit, .. } => limit + Bytes::new(1),
     };
     Misfit::activations(rank, needs)
 }

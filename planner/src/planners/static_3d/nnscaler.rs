@@ -10,7 +10,7 @@
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{LayerTable, Partition, PipelineCosts, StrategyMix};
 use crate::outcome::Layout;
-use crate::planners::infeasible::{Hurdle, Misfit};
+use crate::planners::infeasible::{BindingConstraint, Misfit};
 use crate::planners::layout_search;
 use crate::planners::layout_search::{Microbatches, Sized};
 use crate::planners::replica;
@@ -56,7 +56,7 @@ fn recomputing(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, sized: &Sized
             let moved = excess.clamp(1, mix.0[0].max(1)).min(mix.0[0]);
             if moved == 0 {
                 let reason = "activations exceed the memory".to_owned();
-                return Err(Misfit { reason, hurdle: Hurdle::Activations(needs, stage) });
+                return Err(Misfit { reason, hurdle: BindingConstraint::Activations(needs, stage) });
             }
             mix.0[0] -= moved;
             mix.0[2] += moved;

@@ -8,7 +8,7 @@ const VOCABULARY_TOLERANCE: f64 = 0.05;
 /// Relative tolerance of the trained parameters: vocabularies are padded, and norms of queries and keys are not modelled.
 const TRAINED_TOLERANCE: f64 = 0.01;
 /// Share of the plan's trained parameters below which a log trains an adapter or a part of the model.
-const MOST_ADAPTED: f64 = 0.5;
+const MAX_ADAPTED: f64 = 0.5;
 
 const OTHER_MODEL: &str = "Another model: choose a scenario with the model of the run.";
 
@@ -55,7 +55,7 @@ fn trained(measured: f64, plan: &PlannedJob) -> Option<JobCheck> {
     let part = plan.modules.iter().find(|module| is_near(module.parameters));
     let advice = match part {
         Some(module) => format!("The log trains as many parameters as {} has: freeze the other modules.", module.name),
-        None if measured < planned * MOST_ADAPTED => format!(
+        None if measured < planned * MAX_ADAPTED => format!(
             "The log trains {measured:.0} parameters, far fewer than the plan: adapters such as LoRA have neither the gradients nor \
              the optimizer state of the whole model."
         ),

@@ -2,8 +2,8 @@ mod stated;
 
 use super::planned::{ModelShape, Spread};
 use super::*;
-use crate::run_comparison::flop_formula::{StepFlops, step_flops};
 use crate::outcome::BatchSummary;
+use crate::run_comparison::flop_formula::{StepFlops, step_flops};
 use crate::scenario::{Scenario, parse};
 use crate::training::{Precision, Recompute};
 

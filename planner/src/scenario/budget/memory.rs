@@ -15,19 +15,19 @@ const SEARCHED: u64 = 64;
 /// Bytes per batch sample, drawn and packed.
 const SAMPLE: u64 = 400;
 /// Maximum spans per searched layout, because microbatches x stages are limited.
-const MOST_SEARCHED: u64 = 3 * 4_000_000;
+const MAX_SEARCHED: u64 = 3 * 4_000_000;
 
 /// Bytes per span in an evaluated iteration: simulation and costs, all replicas.
 const JUDGED: u64 = 64;
 
 /// Evaluated iterations, in total and in parallel.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judging {
+pub(crate) struct EvaluationSize {
     iterations: u32,
     at_once: u64,
 }
 
-impl Judging {
+impl EvaluationSize {
     /// Evaluates `iterations` iterations on `threads` threads.
     pub(crate) fn new(iterations: u32, threads: usize) -> Self {
         // Same as `host::round_of`.
@@ -38,7 +38,7 @@ impl Judging {
 
 impl Spans {
     /// Peak planning memory in bytes.
-    pub(crate) fn bytes(self, judging: Judging) -> u64 {
+    pub(crate) fn bytes(self, judging: EvaluationSize) -> u64 {
         let others = self.simulated.saturating_sub(self.kept).saturating_mul(SIMULATED);
         let iteration = self.simulated.max(self.kept).div_ceil(u64::from(judging.iterations));
         let judged = iteration.saturating_mul(JUDGED).saturating_mul(judging.at_once);
@@ -57,7 +57,7 @@ pub fn plan_bytes(scenario: &Scenario, threads: usize) -> u64 {
 pub fn search_bytes(scenario: &Scenario, at_once: usize) -> u64 {
     let layers = u64::from(scenario.model.layers().max(1));
     let cells = layers.saturating_mul(u64::from(scenario.workload.global_batch));
-    let spans = cells.saturating_mul(3).min(MOST_SEARCHED);
+    let spans = cells.saturating_mul(3).min(MAX_SEARCHED);
     let at_once = u64::try_from(at_once.max(1)).unwrap_or(u64::MAX);
     BASE.saturating_add(spans.saturating_mul(SEARCHED).saturating_mul(at_once))
 }
@@ -86,7 +86,7 @@ pub(crate) fn least_bytes(scenario: &Scenario, threads: usize) -> u64 {
 fn bytes_of(scenario: &Scenario, iterations: u32, threads: usize) -> u64 {
     let samples = u64::from(iterations).saturating_mul(u64::from(scenario.workload.global_batch));
     let spans = least_of_iteration(scenario).times(u64::from(iterations));
-    spans.bytes(Judging::new(iterations, threads)).saturating_add(samples.saturating_mul(SAMPLE))
+    spans.bytes(EvaluationSize::new(iterations, threads)).saturating_add(samples.saturating_mul(SAMPLE))
 }
 
 /// Returns whether a planner searches for a layout.
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(memory_error(&of(1), 2, 64 << 20).unwrap().detail, small);
         // The result stores a single replica; evaluation simulates both.
         let spans = Spans { kept: 10, simulated: 20 };
-        assert_eq!(spans.bytes(Judging::new(1, 1)), BASE + 10 * 168 + 10 * 48 + 20 * 64);
+        assert_eq!(spans.bytes(EvaluationSize::new(1, 1)), BASE + 10 * 168 + 10 * 48 + 20 * 64);
     }
 
     /// 1,024 layers x 262 samples x 3 spans x 64 bytes per layout simulated in parallel.

@@ -63,7 +63,7 @@ fn replicas_are_simulated_and_one_of_them_is_kept() {
     assert_eq!(spans, Spans { kept: 8 * 50 * 2, simulated: 8 * 100 * 2 });
     // Interleaved stages are PP x VPP. A split backward means two spans.
     assert_eq!(of_layout(PlannerKind::InterleavedZeroBubble, 16, 10, 1).kept, 16 * 10 * 3);
-    let many = Spans { kept: 1, simulated: MOST_SIMULATED + 1 };
+    let many = Spans { kept: 1, simulated: MAX_SIMULATED + 1 };
     assert_eq!(many.excess().unwrap(), "60 million spans over all replicas; the limit is 60 million");
 }
 

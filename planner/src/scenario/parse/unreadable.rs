@@ -6,7 +6,7 @@ use super::super::validate::range;
 use super::super::{FieldError, Scenario};
 
 /// Maximum values to try.
-const MOST_TRIED: usize = 256;
+const MAX_TRIED: usize = 256;
 
 /// Returns the error if the document is not a scenario.
 pub(super) fn field_error(document: &Value) -> Option<FieldError> {
@@ -35,7 +35,7 @@ fn read(document: &Value) -> Option<(String, String)> {
 
 /// Collects pointers to scalar values below a value, except `kind` tags.
 fn collect(value: &Value, at: &str, leaves: &mut Vec<String>) {
-    if leaves.len() >= MOST_TRIED {
+    if leaves.len() >= MAX_TRIED {
         return;
     }
     match value {

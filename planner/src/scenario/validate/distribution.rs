@@ -4,24 +4,24 @@ use super::Ranges;
 use crate::workload::{Distribution, RealDistribution};
 
 /// Maximum tokens per sample; also the maximum for images.
-const LONGEST: u32 = 1_000_000_000;
-const MOST_VALUES: usize = 100_000;
+const MAX: u32 = 1_000_000_000;
+const MAX_VALUES: usize = 100_000;
 
 /// Validates an integer distribution.
 pub(super) fn whole(distribution: &Distribution, at: &str, ranges: &mut Ranges<'_>) {
     match distribution {
-        Distribution::Constant { value } => ranges.whole(&format!("{at}/value"), *value, 0, LONGEST, ""),
+        Distribution::Constant { value } => ranges.whole(&format!("{at}/value"), *value, 0, MAX, ""),
         Distribution::Uniform { min, max } => range(*min, *max, at, ranges),
         Distribution::LogNormal { median, sigma, min, max } => {
             ranges.number(&format!("{at}/median"), *median, 1e-3, 1e9, "");
             ranges.number(&format!("{at}/sigma"), *sigma, 0.0, 10.0, "");
             range(*min, *max, at, ranges);
         }
-        Distribution::Histogram { edges, counts } => histogram(edges, counts, f64::from(LONGEST), at, ranges),
+        Distribution::Histogram { edges, counts } => histogram(edges, counts, f64::from(MAX), at, ranges),
         Distribution::Values { values } => {
             some_values(values.len(), at, ranges);
-            if let Some(index) = values.iter().position(|&value| value > LONGEST) {
-                ranges.refuse(&format!("{at}/values/{index}"), format!("at most {LONGEST}"));
+            if let Some(index) = values.iter().position(|&value| value > MAX) {
+                ranges.refuse(&format!("{at}/values/{index}"), format!("at most {MAX}"));
             }
         }
     }
@@ -55,21 +55,21 @@ pub(super) fn real(distribution: &RealDistribution, most: f64, unit: &str, at: &
 }
 
 fn some_values(count: usize, at: &str, ranges: &mut Ranges<'_>) {
-    if count == 0 || count > MOST_VALUES {
-        let detail = format!("one to {MOST_VALUES} values; upload longer lists as a dataset");
+    if count == 0 || count > MAX_VALUES {
+        let detail = format!("one to {MAX_VALUES} values; upload longer lists as a dataset");
         ranges.refuse(&format!("{at}/values"), detail);
     }
 }
 
 fn range(min: u32, max: u32, at: &str, ranges: &mut Ranges<'_>) {
-    ranges.whole(&format!("{at}/max"), max, 0, LONGEST, "");
+    ranges.whole(&format!("{at}/max"), max, 0, MAX, "");
     if min > max {
         ranges.refuse(&format!("{at}/min"), format!("the smallest value {min} is above the largest, {max}"));
     }
 }
 
 fn histogram(edges: &[f64], counts: &[f64], most: f64, at: &str, ranges: &mut Ranges<'_>) {
-    if counts.is_empty() || counts.len() > MOST_VALUES || edges.len() != counts.len() + 1 {
+    if counts.is_empty() || counts.len() > MAX_VALUES || edges.len() != counts.len() + 1 {
         let detail = format!("{} edges for {} counts: one more edge than counts is needed", edges.len(), counts.len());
         ranges.refuse(&format!("{at}/edges"), detail);
         return;

@@ -7,7 +7,7 @@ use crate::scenario::{SCHEMA, Scenario, ScenarioId, budget};
 use crate::training::{LayoutRequest, Precision, Training};
 
 /// Maximum samples over all iterations, so that a result fits into memory.
-const MOST_SAMPLES: u64 = 262_144;
+const MAX_SAMPLES: u64 = 262_144;
 
 pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     let mut ranges = Ranges(errors);
@@ -32,16 +32,16 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     layout(&scenario.layout, &mut ranges);
     planners(scenario, &mut ranges);
     profiles(&scenario.profiles, &mut ranges);
-    ranges.whole("/search/rollouts", scenario.search.rollouts, 0, MOST_ROLLOUTS, "");
+    ranges.whole("/search/rollouts", scenario.search.rollouts, 0, MAX_ROLLOUTS, "");
     if let Some(size) = scenario.search.sub_microbatch {
         ranges.whole("/search/sub_microbatch", size, 1, u32::MAX, "");
     }
     ranges.whole("/iterations", scenario.iterations, 1, 1000, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
-    if samples > MOST_SAMPLES && scenario.iterations <= 1000 {
-        let most = MOST_SAMPLES / u64::from(scenario.workload.global_batch);
+    if samples > MAX_SAMPLES && scenario.iterations <= 1000 {
+        let most = MAX_SAMPLES / u64::from(scenario.workload.global_batch);
         let detail =
-            format!("{samples} samples in all are more than {MOST_SAMPLES}: at most {most} iterations of this batch");
+            format!("{samples} samples in all are more than {MAX_SAMPLES}: at most {most} iterations of this batch");
         ranges.refuse("/iterations", detail);
     } else if scenario.iterations <= 1000
         && let Some(detail) = budget::excess(scenario)
@@ -51,20 +51,20 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
 }
 
 /// Maximum rankings per search, the limit for studies.
-const MOST_ROLLOUTS: u32 = 100_000;
+const MAX_ROLLOUTS: u32 = 100_000;
 
 /// Maximum memory reserve in GiB if the device memory is unknown.
 const MAX_RESERVE_GIB: f64 = 1024.0;
 
 /// Maximum profiles per scenario.
-const MOST_PROFILES: usize = 16;
+const MAX_PROFILES: usize = 16;
 
 /// Profile identifiers are content addresses, like scenario identifiers.
 fn profiles(names: &[String], ranges: &mut Ranges<'_>) {
-    if names.len() > MOST_PROFILES {
-        ranges.refuse("/profiles", format!("{} profiles: at most {MOST_PROFILES}", names.len()));
+    if names.len() > MAX_PROFILES {
+        ranges.refuse("/profiles", format!("{} profiles: at most {MAX_PROFILES}", names.len()));
     }
-    for (index, name) in names.iter().enumerate().take(MOST_PROFILES) {
+    for (index, name) in names.iter().enumerate().take(MAX_PROFILES) {
         if name.parse::<ScenarioId>().is_err() {
             ranges.refuse(&format!("/profiles/{index}"), "an identifier is 52 characters of a-z and 2-7".to_owned());
         }

@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 use crate::training::CostOverride;
 
 /// Maximum overrides per scenario. The cost model tests all overrides for all operators and loads.
-const MOST_OVERRIDES: usize = 64;
+const MAX_OVERRIDES: usize = 64;
 /// Token counts used to test formulas: 1, a short sentence, and typical to very long contexts.
 const TOKENS: [f64; 5] = [1.0, 128.0, 2048.0, 16_384.0, 131_072.0];
 
@@ -20,8 +20,8 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
         return;
     }
     let mut ranges = Ranges(errors);
-    if list.len() > MOST_OVERRIDES {
-        ranges.refuse("/training/overrides", format!("{} overrides: at most {MOST_OVERRIDES}", list.len()));
+    if list.len() > MAX_OVERRIDES {
+        ranges.refuse("/training/overrides", format!("{} overrides: at most {MAX_OVERRIDES}", list.len()));
         return;
     }
     let names = operator_names();

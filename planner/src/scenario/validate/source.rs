@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use super::{Datasets, Ranges, distribution};
 use crate::model::Model;
-use crate::workload::{Dataset, Distribution, LONGEST_VIDEO_S, Modality, PhasePoint, RealDistribution, SampleSource};
+use crate::workload::{Dataset, Distribution, MAX_VIDEO_S, Modality, PhasePoint, RealDistribution, SampleSource};
 
 /// Maximum sources per mixture.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 /// Maximum nesting depth. Weights can express deeper mixtures.
 const DEEPEST_MIXTURE: u32 = 4;
 /// Maximum text tokens per item.
-const MOST_TEXT_PER_ITEM: f64 = 1e6;
+const MAX_TEXT_PER_ITEM: f64 = 1e6;
 /// Maximum period in iterations.
-const LONGEST_PERIOD: u32 = 100_000;
-const MOST_POINTS: usize = 1000;
+const MAX_PERIOD: u32 = 100_000;
+const MAX_POINTS: usize = 1000;
 
 /// Validation state for sample sources.
 pub(super) struct Sources<'a> {
@@ -70,7 +70,7 @@ impl<'a> Sources<'a> {
                 self.sound_and_video(audio_clips.as_ref(), video_s.as_ref(), at);
                 if let Some(ratio) = text_per_item {
                     let at = format!("{at}/text_per_item");
-                    distribution::real(ratio, MOST_TEXT_PER_ITEM, " tokens", &at, &mut self.ranges);
+                    distribution::real(ratio, MAX_TEXT_PER_ITEM, " tokens", &at, &mut self.ranges);
                 }
                 let clips = audio_clips.as_ref().is_none_or(Distribution::is_zero);
                 let video = video_s.as_ref().is_none_or(RealDistribution::is_zero);
@@ -87,9 +87,8 @@ impl<'a> Sources<'a> {
                 self.sound_and_video(audio_clips.as_ref(), video_s.as_ref(), at);
             }
             SampleSource::Mixture { parts } => {
-                if parts.is_empty() || parts.len() > MOST_PARTS || place.depth >= DEEPEST_MIXTURE {
-                    let detail =
-                        format!("a mixture has one to {MOST_PARTS} parts and at most {DEEPEST_MIXTURE} levels");
+                if parts.is_empty() || parts.len() > MAX_PARTS || place.depth >= DEEPEST_MIXTURE {
+                    let detail = format!("a mixture has one to {MAX_PARTS} parts and at most {DEEPEST_MIXTURE} levels");
                     self.ranges.refuse(&format!("{at}/parts"), detail);
                     return;
                 }
@@ -149,9 +148,9 @@ impl<'a> Sources<'a> {
     }
 
     fn phases(&mut self, period: u32, points: &[PhasePoint], at: &str) {
-        self.ranges.whole(&format!("{at}/period"), period, 1, LONGEST_PERIOD, " iterations");
-        if points.is_empty() || points.len() > MOST_POINTS {
-            self.ranges.refuse(&format!("{at}/images"), format!("one to {MOST_POINTS} points"));
+        self.ranges.whole(&format!("{at}/period"), period, 1, MAX_PERIOD, " iterations");
+        if points.is_empty() || points.len() > MAX_POINTS {
+            self.ranges.refuse(&format!("{at}/images"), format!("one to {MAX_POINTS} points"));
         }
         for (index, point) in points.iter().enumerate() {
             let at = format!("{at}/images/{index}");
@@ -187,7 +186,7 @@ impl<'a> Sources<'a> {
         }
         if let Some(video) = video {
             let at = format!("{at}/video_s");
-            distribution::real(video, LONGEST_VIDEO_S, " s", &at, &mut self.ranges);
+            distribution::real(video, MAX_VIDEO_S, " s", &at, &mut self.ranges);
             if !video.is_zero() && self.model.video().is_none() {
                 self.ranges.refuse(&at, format!("{} makes no video; set it to 0", self.model.name));
             }

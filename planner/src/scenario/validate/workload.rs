@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::source::Sources;
 use super::{Datasets, FieldError, Ranges};
 use crate::scenario::Scenario;
-use crate::workload::{Dataset, LONGEST_VIDEO_S};
+use crate::workload::{Dataset, MAX_VIDEO_S};
 
 /// Validates the workload and returns the datasets that it references.
 pub(super) fn check(
@@ -22,7 +22,7 @@ pub(super) fn check(
         ranges.whole("/workload/max_samples", samples, 1, 65_536, " samples");
     }
     if let Some(seconds) = workload.max_video_s {
-        ranges.number("/workload/max_video_s", seconds, 0.001, LONGEST_VIDEO_S, " s");
+        ranges.number("/workload/max_video_s", seconds, 0.001, MAX_VIDEO_S, " s");
         if model.video().is_none() {
             let detail = format!("{} makes no video; leave the limit out", model.name);
             ranges.refuse("/workload/max_video_s", detail);

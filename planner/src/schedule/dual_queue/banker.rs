@@ -59,7 +59,7 @@ impl Banker {
 
     /// Returns whether all families can still finish after a forward of `microbatch` has allocated
     /// `bytes` on `rank`.
-    pub(super) fn may_lend(&self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) -> bool {
+    pub(super) fn may_allocate(&self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) -> bool {
         let loan = Loan { borrower: self.family[microbatch], rank, bytes };
         let Some(left) = self.unlent(caps, rank).checked_sub(bytes) else { return false };
         self.keeps_order(loan, left) || self.finishing_order(caps, loan).is_some()
@@ -111,7 +111,7 @@ impl Banker {
         Some(order)
     }
 
-    /// Allocates memory permitted by [`Self::may_lend`].
+    /// Allocates memory permitted by [`Self::may_allocate`].
     pub(super) fn forward(&mut self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) {
         let loan = Loan { borrower: self.family[microbatch], rank, bytes };
         if !self.keeps_order(loan, self.unlent(caps, rank) - bytes) {
@@ -220,7 +220,7 @@ mod tests {
                     let place = random.below(forwards.len() as u64) as usize;
                     let cell = forwards[place];
                     let (rank, bytes) = (costs.rank_of(cell.stage), costs.activation[cell.index].get());
-                    if !banker.may_lend(&caps, cell.microbatch, rank, bytes) {
+                    if !banker.may_allocate(&caps, cell.microbatch, rank, bytes) {
                         continue;
                     }
                     let loan = Loan { borrower: banker.family[cell.microbatch], rank, bytes };

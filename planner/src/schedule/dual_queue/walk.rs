@@ -50,7 +50,7 @@ struct Rank {
 impl Rank {
     /// Returns whether released memory could change the rank's next action. It cannot if a backward
     /// is due, or if a forward starts as soon as the rank is free.
-    fn would_borrow(&self) -> bool {
+    fn depends_on_released_memory(&self) -> bool {
         let Known::Fresh(Some(next)) = self.next else { return true };
         next.start > self.free || !(next.forward || self.was_forward)
     }
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
             lent += u32::from(next.forward);
             if banker.is_some() && !next.forward {
                 // Other ranks can allocate the released memory.
-                for rank in self.ranks.iter_mut().filter(|rank| rank.would_borrow()) {
+                for rank in self.ranks.iter_mut().filter(|rank| rank.depends_on_released_memory()) {
                     rank.next = Known::Stale;
                 }
             }
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
             let bytes = interleaving.costs.activation[cell as usize];
             let microbatch = places[cell as usize].microbatch as usize;
             held + bytes <= cap
-                && banker.is_none_or(|banker| banker.may_lend(&interleaving.caps, microbatch, rank, bytes.get()))
+                && banker.is_none_or(|banker| banker.may_allocate(&interleaving.caps, microbatch, rank, bytes.get()))
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Defers an action to its phase.
-    pub(super) fn put_off(&mut self, phase: u32, what: Waiting) {
+    pub(super) fn defer(&mut self, phase: u32, what: Waiting) {
         self.later_phases.push(Reverse((phase, what)));
     }
 
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn later_phases_wait() {
         let mut queue = Queue::default();
-        queue.put_off(2, waiting(0, order(true, 0, 0)));
-        queue.put_off(1, waiting(7, order(true, 0, 1)));
+        queue.defer(2, waiting(0, order(true, 0, 0)));
+        queue.defer(1, waiting(7, order(true, 0, 1)));
         assert_eq!((queue.next(), queue.take_up(0)), (None, None));
         assert_eq!(queue.take_up(1), Some(waiting(7, order(true, 0, 1))));
         assert_eq!(queue.take_up(1), None);

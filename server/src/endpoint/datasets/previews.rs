@@ -16,7 +16,7 @@ use crate::imports::{PREVIEW_LIFETIME, Prepared};
 use crate::label;
 
 /// Maximum number of previews per dataset.
-const MOST_PARTS: usize = 256;
+const MAX_PARTS: usize = 256;
 
 /// Stores previews as a single dataset.
 #[utoipa::path(
@@ -92,8 +92,8 @@ async fn merged(app: &App, wanted: &StorePreviews) -> Result<Prepared, ApiError>
     let now = app.clock.now();
     let name = wanted.name.as_deref().and_then(label::file);
     let find = |id: &String| app.imports.previews.find(id, now).ok_or_else(|| ApiError::NoPreview(id.clone()));
-    if wanted.previews.len() > MOST_PARTS {
-        return Err(ApiError::Malformed(format!("previews: at most {MOST_PARTS} of them")));
+    if wanted.previews.len() > MAX_PARTS {
+        return Err(ApiError::Malformed(format!("previews: at most {MAX_PARTS} of them")));
     }
     let parts = wanted.previews.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = parts.first() else {

@@ -10,7 +10,7 @@ use axum::extract::{FromRequest, Query, Request, State};
 use futures::StreamExt;
 use ingest::dataset::parquet::{Footer, Sparse, import_from};
 
-use super::uploads::{LARGEST_UPLOAD, Read, UploadOptions, blocking, guarded, pass_on};
+use super::uploads::{MAX_UPLOAD, Read, UploadOptions, blocking, guarded, pass_on};
 use crate::app::{App, Shared};
 use crate::arrival::Room;
 use crate::error::ApiError;
@@ -44,7 +44,7 @@ pub(crate) async fn footer(
     let choice = options.choice(&app)?;
     let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
-    let tail = body.map_err(|rejection| ApiError::dataset(&rejection, LARGEST_UPLOAD))?;
+    let tail = body.map_err(|rejection| ApiError::dataset(&rejection, MAX_UPLOAD))?;
     let found = blocking(move || {
         let footer = Footer::read(&tail, length)?;
         let plan = footer.plan(&choice.options(), COLUMN_BUDGET);

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::{Extension, Json};
 use ingest::dataset::{ImportError, Tokenizer};
 
-use super::uploads::{LARGEST_UPLOAD, blocking};
+use super::uploads::{MAX_UPLOAD, blocking};
 use crate::app::Shared;
 use crate::arrival::Room;
 use crate::changes::Made;
@@ -36,7 +36,7 @@ pub(crate) async fn hold(
 ) -> Result<(Extension<Made>, Json<TokenizerSummary>), ApiError> {
     let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
-    let file = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
+    let file = body.map_err(|rejection| ApiError::body(&rejection, MAX_UPLOAD))?;
     let turn = app.imports.turn().await?;
     let previews = Arc::clone(&app.imports.previews);
     let held = blocking(move || {

@@ -24,11 +24,11 @@ use crate::shares::Sharer;
 
 /// Maximum size in MiB of a file buffered in memory. Line formats and parts of Parquet files are
 /// streamed and can be larger.
-pub(crate) const LARGEST_UPLOAD: usize = 64;
-const LARGEST_BYTES: usize = LARGEST_UPLOAD << 20;
+pub(crate) const MAX_UPLOAD: usize = 64;
+const MAX_BYTES: usize = MAX_UPLOAD << 20;
 
 /// Maximum decompressed size in bytes of a streamed file.
-const MOST_UNPACKED: u64 = 1 << 40;
+const MAX_UNPACKED: u64 = 1 << 40;
 
 /// Number of bytes received from a refused body, so the sender reads the response instead of a
 /// broken connection.
@@ -156,7 +156,7 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
     let sharer = Sharer::of(request.extensions());
     let mut body = request.into_body().into_data_stream();
     let mut held = Vec::new();
-    while held.len() <= LARGEST_BYTES {
+    while held.len() <= MAX_BYTES {
         let Some(piece) = body.next().await else {
             let turn = app.imports.turn().await?;
             // Memory and turn are released with the work, which may outlast the connection.
@@ -171,7 +171,7 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
     }
     // Later bytes are streamed.
     if let Some(room) = &room {
-        room.hand_on();
+        room.switch_to_streaming();
     }
     let turn = app.imports.stream(&sharer).await?;
     let (sender, mut reader) = BodyReader::new(Bytes::new());
@@ -189,12 +189,12 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
 
 /// Imports a line format from a stream.
 fn stream(held: &[u8], reader: &mut BodyReader, choice: &Choice) -> Result<Imported, ApiError> {
-    let too_large = || ApiError::DatasetTooLarge(LARGEST_UPLOAD);
+    let too_large = || ApiError::DatasetTooLarge(MAX_UPLOAD);
     if parquet::is(held) || arrow::is(held) {
         return Err(too_large());
     }
     let options = choice.options();
-    let mut stream = Stream::new(&options, MOST_UNPACKED);
+    let mut stream = Stream::new(&options, MAX_UNPACKED);
     stream.push(held).map_err(|error| match error {
         // Not a line format.
         ImportError::Shape { .. } => too_large(),

@@ -20,7 +20,7 @@ use crate::live::{Follower, Told};
 use crate::store::StoreError;
 
 /// Maximum number of runs per stream.
-const MOST_RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
 
 type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
@@ -106,8 +106,8 @@ pub(crate) async fn several(
 ) -> Result<Events, ApiError> {
     let Query(asked) = asked?;
     let runs: Vec<&str> = asked.runs.split(',').map(str::trim).filter(|run| !run.is_empty()).collect();
-    if runs.is_empty() || runs.len() > MOST_RUNS {
-        return Err(ApiError::Malformed(format!("runs names 1 to {MOST_RUNS} runs, divided by commas")));
+    if runs.is_empty() || runs.len() > MAX_RUNS {
+        return Err(ApiError::Malformed(format!("runs names 1 to {MAX_RUNS} runs, divided by commas")));
     }
     let rows = |text: &str| -> Option<Vec<u64>> {
         let rows: Option<Vec<u64>> = text.split(',').map(|row| row.trim().parse().ok()).collect();

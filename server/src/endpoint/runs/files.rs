@@ -22,7 +22,7 @@ use crate::token::Token;
 use crate::token::run_id;
 
 /// Maximum file size in MiB.
-pub(crate) const LARGEST_LOG: usize = 256;
+pub(crate) const MAX_LOG: usize = 256;
 
 /// Options of an import.
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
@@ -67,13 +67,13 @@ pub(crate) async fn import(
     let Query(options) = options?;
     let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_LOG))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_LOG))?;
     let key = match request_key(&headers)? {
         None => None,
-        Some(key) => Some(asked_with(key, &options, body.clone()).await?),
+        Some(key) => Some(request_key_hash(key, &options, body.clone()).await?),
     };
     if let Some(key) = key {
-        match app.store.writer().made_before(key).await? {
+        match app.store.writer().earlier_result(key).await? {
             Opened::New => {}
             Opened::Known(id) => return Ok(Answer::Present(app.store.reader().run(&id, app.clock.now()).await?)),
             Opened::OtherRequest => return Err(ApiError::KeyReused),
@@ -124,7 +124,7 @@ pub(crate) async fn import(
 
 /// Hashes the key and the request, including the file. Runs on a blocking thread, because hashing a
 /// large file is slow.
-async fn asked_with(key: &str, options: &Options, body: Bytes) -> Result<RequestKey, ApiError> {
+async fn request_key_hash(key: &str, options: &Options, body: Bytes) -> Result<RequestKey, ApiError> {
     let options = serde_json::to_vec(options).map_err(|error| ApiError::Malformed(error.to_string()))?;
     let key = Sha256::digest(key).into();
     let hash = move || {

@@ -26,9 +26,9 @@ use crate::token::Token;
 /// Bytes per read from the database.
 const PIECE_BYTES: usize = 256 << 10;
 /// Maximum stored length of an end reason, in characters.
-const LONGEST_REASON: usize = 2000;
+const MAX_REASON: usize = 2000;
 /// Maximum size of a finish request in KiB, far above the maximum length of the reason.
-pub(crate) const LARGEST_END_KIB: usize = 64;
+pub(crate) const MAX_END_KIB: usize = 64;
 
 /// A position in a log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
@@ -173,10 +173,10 @@ pub(crate) async fn finish(
         authorise(&app, &run, &headers).await?;
     }
     let body = Bytes::from_request(request, &()).await;
-    let body = body.map_err(|rejection| ApiError::small_body(&rejection, LARGEST_END_KIB))?;
+    let body = body.map_err(|rejection| ApiError::small_body(&rejection, MAX_END_KIB))?;
     let end: FinishRun =
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;
-    let reason = end.reason.map(|reason| reason.trim().chars().take(LONGEST_REASON).collect::<String>());
+    let reason = end.reason.map(|reason| reason.trim().chars().take(MAX_REASON).collect::<String>());
     app.live.finish(&run, end.exit_code, reason.as_deref().filter(|reason| !reason.is_empty())).await?;
     Ok(Deleted)
 }

@@ -21,9 +21,9 @@ use crate::store::StoreError;
 use table::Table;
 
 /// Maximum number of points per page.
-const LONGEST_PAGE: u32 = 5000;
+const MAX_PAGE: u32 = 5000;
 /// Maximum number of timers with a column in a file.
-const MOST_PHASES: u32 = 200;
+const MAX_PHASES: u32 = 200;
 
 /// Selects a page of points.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -51,7 +51,7 @@ pub(crate) async fn page(
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<PointPage>, ApiError> {
     let Query(part) = part?;
-    let limit = part.limit.unwrap_or(LONGEST_PAGE).clamp(1, LONGEST_PAGE);
+    let limit = part.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
     let after = part.after.unwrap_or_default();
     // Load the run first, so the points include the run's last row.
     let pulse = app.store.reader().run_pulse(&run, app.clock.now()).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn export(
 ) -> Result<Response, ApiError> {
     let Query(Form { form }) = form?;
     let summary = app.store.reader().run(&run, app.clock.now()).await?.summary;
-    let phases = app.store.reader().run_phases(&run, MOST_PHASES).await?;
+    let phases = app.store.reader().run_phases(&run, MAX_PHASES).await?;
     let (kind, table) = match form.as_str() {
         "csv" => ("text/csv; charset=utf-8", Table::csv(phases)),
         "json" => ("application/json", Table::json(&summary)),
@@ -98,7 +98,7 @@ pub(crate) async fn export(
     // Stream page by page, because the number of points is not limited.
     let pages = stream::try_unfold(Some((app, run, table, 0)), |state| async move {
         let Some((app, run, mut table, after)) = state else { return Ok(None) };
-        let points = app.store.reader().run_points(&run, after, LONGEST_PAGE).await.map_err(io::Error::other)?;
+        let points = app.store.reader().run_points(&run, after, MAX_PAGE).await.map_err(io::Error::other)?;
         let Some(last) = points.last().map(|point| point.row) else {
             return Ok(Some((Bytes::from(table.end()), None)));
         };

@@ -28,13 +28,13 @@ use crate::traces::packed::{unpack, unpack_json, unpack_spans};
 use crate::traces::view::{Window, assemble};
 
 /// Maximum width of a view in pixels.
-const MOST_PIXELS: u32 = 8192;
+const MAX_PIXELS: u32 = 8192;
 /// Maximum number of lanes per view.
-const MOST_LANES: usize = 512;
+const MAX_LANES: usize = 512;
 /// Maximum number of points per counter series.
-const MOST_POINTS: u32 = 5000;
+const MAX_POINTS: u32 = 5000;
 /// Maximum number of names in a search result.
-const MOST_NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 /// Number of parts searched per batch.
 const PARTS_AT_ONCE: usize = 16;
 
@@ -113,12 +113,12 @@ fn window(options: &ViewOptions, span_ns: u64, lanes: usize) -> Result<Window, A
         return Err(ApiError::Malformed(format!("to_ns: {to_ns} is not behind from_ns: {from_ns}")));
     }
     let pixels = options.pixels.unwrap_or(1024);
-    if !(1..=MOST_PIXELS).contains(&pixels) {
-        return Err(ApiError::Malformed(format!("pixels: {pixels} is out of range: 1 to {MOST_PIXELS}")));
+    if !(1..=MAX_PIXELS).contains(&pixels) {
+        return Err(ApiError::Malformed(format!("pixels: {pixels} is out of range: 1 to {MAX_PIXELS}")));
     }
     let last = u32::try_from(lanes).unwrap_or(u32::MAX);
     let lanes = match options.lanes.as_deref().filter(|lanes| !lanes.is_empty()) {
-        None => (0..last.min(MOST_LANES as u32)).collect(),
+        None => (0..last.min(MAX_LANES as u32)).collect(),
         Some(text) => lanes_of(text, last)?,
     };
     Ok(Window { from_ns, to_ns, pixels, lanes })
@@ -137,9 +137,9 @@ fn lanes_of(text: &str, count: u32) -> Result<Vec<u32>, ApiError> {
         if first > last {
             return Err(wrong(part));
         }
-        lanes.extend((first..count.min(last.saturating_add(1))).take(MOST_LANES + 1));
-        if lanes.len() > MOST_LANES {
-            return Err(ApiError::Malformed(format!("lanes: at most {MOST_LANES} at once")));
+        lanes.extend((first..count.min(last.saturating_add(1))).take(MAX_LANES + 1));
+        if lanes.len() > MAX_LANES {
+            return Err(ApiError::Malformed(format!("lanes: at most {MAX_LANES} at once")));
         }
     }
     Ok(lanes.into_iter().collect())
@@ -306,7 +306,7 @@ pub(crate) async fn search(
     let mut names: Vec<MatchedName> =
         named.into_values().map(|(name, slices, total_ns)| MatchedName { name, slices, total_ns }).collect();
     names.sort_by(|one, other| other.total_ns.cmp(&one.total_ns).then_with(|| one.name.cmp(&other.name)));
-    names.truncate(MOST_NAMES);
+    names.truncate(MAX_NAMES);
     Ok(Json(TraceMatches { slices, names, all_names, next }))
 }
 
@@ -368,8 +368,8 @@ pub(crate) async fn counters(
     options: Result<Query<CounterOptions>, QueryRejection>,
 ) -> Result<Json<CounterList>, ApiError> {
     let points = options?.points.unwrap_or(1000);
-    if !(2..=MOST_POINTS).contains(&points) {
-        return Err(ApiError::Malformed(format!("points: {points} is out of range: 2 to {MOST_POINTS}")));
+    if !(2..=MAX_POINTS).contains(&points) {
+        return Err(ApiError::Malformed(format!("points: {points} is out of range: 2 to {MAX_POINTS}")));
     }
     app.store.reader().trace(&id).await?;
     let Some(packed) = app.store.reader().trace_counters(&id).await? else {

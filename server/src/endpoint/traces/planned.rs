@@ -23,11 +23,11 @@ use crate::app::{App, Shared};
 use crate::endpoint::{off_thread, wants_json};
 use crate::error::ApiError;
 use crate::overviews::decode;
-use crate::traces::observed::{Actions, Part, Together, together};
+use crate::traces::observed::{Actions, AlignedIterations, Part, together};
 use crate::traces::packed::unpack;
 
 /// Maximum number of traces to combine for a run.
-const MOST_TRACES: usize = 1024;
+const MAX_TRACES: usize = 1024;
 /// Range of the speed factor for an observed iteration.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
@@ -69,7 +69,7 @@ pub(crate) async fn busy(State(app): Shared, Path(id): Path<String>) -> Result<J
     )
 )]
 pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Result<Json<ActionList>, ApiError> {
-    let Together { traces, iterations, notes } = observed(&app, &id).await?;
+    let AlignedIterations { traces, iterations, notes } = observed(&app, &id).await?;
     let mut ranks: Vec<u32> = iterations.iter().flat_map(|one| one.actions.iter().map(|action| action.rank)).collect();
     ranks.sort_unstable();
     ranks.dedup();
@@ -232,14 +232,14 @@ async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
         None => Ok(vec![trace]),
         Some(run) => {
             let mut traces = app.store.reader().traces_of_run(run).await?;
-            traces.truncate(MOST_TRACES);
+            traces.truncate(MAX_TRACES);
             Ok(traces)
         }
     }
 }
 
 /// Returns the iterations in the trace and in the other traces of its run.
-async fn observed(app: &App, id: &str) -> Result<Together, ApiError> {
+async fn observed(app: &App, id: &str) -> Result<AlignedIterations, ApiError> {
     let mut parts = Vec::new();
     for trace in of_run(app, id).await? {
         let Some(packed) = app.store.reader().trace_actions(&trace.id).await? else { continue };
@@ -252,7 +252,7 @@ async fn observed(app: &App, id: &str) -> Result<Together, ApiError> {
 }
 
 /// Converts an iteration to a timeline. Also returns notes for the user.
-async fn rows(mut together: Together, place: u32, speed: f64) -> Result<(Rows, Vec<String>), ApiError> {
+async fn rows(mut together: AlignedIterations, place: u32, speed: f64) -> Result<(Rows, Vec<String>), ApiError> {
     let there = together.iterations.len();
     if place as usize >= there {
         return Err(ApiError::NoSuchIteration { asked: place, there });

@@ -59,7 +59,7 @@ pub struct LogAddition<'a> {
     /// True if the run continues although it had ended.
     pub reopened: bool,
     /// Stall timeout in ms.
-    pub patience_ms: i64,
+    pub stall_timeout_ms: i64,
     /// Latest step number.
     pub last_step: Option<u64>,
     /// Total steps in the training job.
@@ -161,7 +161,7 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     .bind(addition.total_steps.map(count))
     .bind(addition.median_step_s)
     .bind(serde_json::to_string(addition.report).expect("reports have only text keys"))
-    .bind(addition.patience_ms)
+    .bind(addition.stall_timeout_ms)
     .bind(now.as_millisecond())
     .bind(addition.stepped)
     .bind(addition.reopened)

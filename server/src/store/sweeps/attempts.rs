@@ -141,7 +141,7 @@ mod tests {
         // An unknown sweep has no attempts.
         writer.begin_points("nothing", "e", &[0]).await.unwrap();
         assert!(reader.sweep_attempts("nothing", "e").await.unwrap().is_empty());
-        writer.want_sweep(&id, Some(Timestamp::UNIX_EPOCH)).await.unwrap();
+        writer.mark_for_planning(&id, Some(Timestamp::UNIX_EPOCH)).await.unwrap();
         assert_eq!(writer.cancel_work().await.unwrap(), (0, 1));
         assert!(reader.wanted_sweeps().await.unwrap().is_empty());
     }

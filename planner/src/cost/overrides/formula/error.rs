@@ -1,14 +1,14 @@
 //! Formula parse errors.
 
-use super::LONGEST;
-use super::parser::{DEEPEST, Function, LARGEST_EXPONENT};
+use super::MAX;
+use super::parser::{DEEPEST, Function, MAX_EXPONENT};
 use crate::cost::overrides::variables::Variable;
 
 /// Formula parse error. Positions are characters, starting at 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormulaError {
     /// More characters than the limit.
-    #[error("{0} characters: at most {LONGEST} are read")]
+    #[error("{0} characters: at most {MAX} are read")]
     TooLong(usize),
     /// Unexpected character.
     #[error("unexpected {found:?} at character {at}")]
@@ -37,7 +37,7 @@ pub enum FormulaError {
         at: usize,
     },
     /// The exponent is not a small integer.
-    #[error("the exponent at character {0} must be a whole number from -{LARGEST_EXPONENT} to {LARGEST_EXPONENT}")]
+    #[error("the exponent at character {0} must be a whole number from -{MAX_EXPONENT} to {MAX_EXPONENT}")]
     Exponent(usize),
     /// The number exceeds the range of `f64`.
     #[error("the number at character {0} is too large")]

@@ -9,13 +9,13 @@
 //! ```
 
 use super::scan::Scan;
-use super::{Binary, FormulaError, LONGEST, Step, Unary};
+use super::{Binary, FormulaError, MAX, Step, Unary};
 use crate::cost::overrides::variables::Variable;
 
 /// Maximum nesting depth, to limit the recursion depth.
 pub(super) const DEEPEST: usize = 64;
 /// Maximum exponent. Powers are computed as products.
-pub(super) const LARGEST_EXPONENT: u32 = 16;
+pub(super) const MAX_EXPONENT: u32 = 16;
 
 /// A function in formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Parser {
 /// Parses a formula into stack machine steps.
 pub(super) fn parse(text: &str) -> Result<Vec<Step>, FormulaError> {
     let length = text.chars().count();
-    if length > LONGEST {
+    if length > MAX {
         return Err(FormulaError::TooLong(length));
     }
     let mut parser = Parser { scan: Scan::new(text), steps: Vec::new(), depth: 0 };
@@ -120,7 +120,7 @@ impl Parser {
             return Err(if first.is_none() { FormulaError::Ended(at) } else { FormulaError::Exponent(at) });
         }
         let number = self.scan.number()?;
-        if number.fract() != 0.0 || number > f64::from(LARGEST_EXPONENT) {
+        if number.fract() != 0.0 || number > f64::from(MAX_EXPONENT) {
             return Err(FormulaError::Exponent(at));
         }
         let whole = number as i32;

@@ -34,13 +34,13 @@ pub(crate) struct Split {
 /// encoder devices (DFLOP Alg. 1, phase 1).
 pub(crate) fn sides(input: &OptimizerInput) -> Vec<Split> {
     let ways = |profile: &ModuleProfile, devices, most_data| cuts(profile, devices, input.devices_per_node, most_data);
-    let is_asked = |degrees: &Degrees| {
+    let is_allowed = |degrees: &Degrees| {
         let is = |asked: Option<u32>, degree: u32| asked.is_none_or(|asked| asked == degree);
         is(input.fixed.tensor, degrees.tensor) && is(input.fixed.pipeline, degrees.pipeline)
     };
     let of_backbone = |devices| {
         let mut found = ways(&input.backbone, devices, input.global_batch);
-        found.retain(is_asked);
+        found.retain(is_allowed);
         found
     };
     (1..input.devices)

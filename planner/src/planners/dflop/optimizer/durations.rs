@@ -358,7 +358,7 @@ impl<'a> Durations<'a> {
 
     fn least_work(&self, side: &Side<'_>, asked: Asked) -> f64 {
         let share = f64::from(self.input.global_batch) / f64::from(side.degrees.data);
-        side.seconds(asked, share, side.linear().most_point())
+        side.seconds(asked, share, side.linear().max_value())
     }
 }
 

@@ -63,11 +63,11 @@ pub(crate) fn best(
         }
     });
     for &(_, pair) in &first {
-        search.look_at(splits, pair);
+        search.evaluate(splits, pair);
     }
     for_each(splits, &works, |bound, pair| {
-        if search.may_be_better(bound, None) && !first.iter().any(|&(_, looked_at)| looked_at == pair) {
-            search.look_at(splits, pair);
+        if search.can_improve(bound, None) && !first.iter().any(|&(_, looked_at)| looked_at == pair) {
+            search.evaluate(splits, pair);
         }
     });
     Found {
@@ -127,19 +127,20 @@ fn for_each(splits: &[Split], works: &[Works], mut visit: impl FnMut(f64, (usize
 }
 
 impl Search<'_> {
-    /// Returns true if a strategy with this lower bound can enter `best` and improve `own`, the
+    /// Returns true if a strategy with this lower bound can enter `best` and improve `best_of_pair`, the
     /// current minimum time for its pair.
-    fn may_be_better(&self, bound: f64, own: Option<f64>) -> bool {
+    fn can_improve(&self, bound: f64, best_of_pair: Option<f64>) -> bool {
         let bound = bound * (1.0 - SLACK);
         let full = self.best.len() == self.count;
-        own.is_none_or(|own| bound <= own) && (!full || self.best.last().is_none_or(|(worst, ..)| bound <= *worst))
+        best_of_pair.is_none_or(|best_of_pair| bound <= best_of_pair)
+            && (!full || self.best.last().is_none_or(|(worst, ..)| bound <= *worst))
     }
 
-    fn look_at(&mut self, splits: &[Split], (place, encoder, backbone): (usize, usize, usize)) {
+    fn evaluate(&mut self, splits: &[Split], (place, encoder, backbone): (usize, usize, usize)) {
         let split = &splits[place];
         let (of_encoder, of_backbone) = (split.encoders[encoder], split.backbones[backbone]);
         let sides = self.durations.sides(of_encoder, of_backbone);
-        let mut own: Option<Timed> = None;
+        let mut best_of_pair: Option<Timed> = None;
         // Evaluate the upper half first: more microbatches have a smaller bubble.
         let mut open = vec![self.input.microbatches(of_backbone.data)];
         while let Some(range) = open.pop() {
@@ -147,7 +148,7 @@ impl Search<'_> {
             let (from, to) = range;
             if from < to {
                 let fits = self.fits(self.durations.least_bytes(&sides, range));
-                if fits && self.may_be_better(self.least(&sides, range), own.map(|(time, ..)| time)) {
+                if fits && self.can_improve(self.least(&sides, range), best_of_pair.map(|(time, ..)| time)) {
                     let half = from + (to - from) / 2;
                     open.extend([(from, half), (half + 1, to)]);
                 }
@@ -161,12 +162,12 @@ impl Search<'_> {
                 (place, encoder, backbone, from),
                 Configuration { encoder: of_encoder, backbone: of_backbone, microbatches: from },
             );
-            if own.is_none_or(|own| before(&found, &own)) {
-                own = Some(found);
+            if best_of_pair.is_none_or(|best_of_pair| before(&found, &best_of_pair)) {
+                best_of_pair = Some(found);
             }
         }
-        if let Some(own) = own {
-            self.keep(own);
+        if let Some(best_of_pair) = best_of_pair {
+            self.keep(best_of_pair);
         }
     }
 

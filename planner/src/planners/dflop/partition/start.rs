@@ -3,7 +3,7 @@
 use super::Load;
 
 /// Items between two cancellation checks. Each item scans all buckets.
-const ASKED_EVERY: usize = 64;
+const ITEMS_PER_CHECK: usize = 64;
 
 /// Assigns the items in descending height order to the bucket with the lowest resulting height;
 /// ties are resolved to the smaller load sum (the fallback in DFLOP Sec. 3.4.2). Returns `None` if
@@ -14,7 +14,7 @@ pub(crate) fn longest_first(loads: &[Load], buckets: usize, stops: &dyn Fn() -> 
     let mut filled = vec![Vec::new(); buckets];
     let mut reached = vec![Load::default(); buckets];
     for (place, item) in order.into_iter().enumerate() {
-        if place % ASKED_EVERY == 0 && stops() {
+        if place % ITEMS_PER_CHECK == 0 && stops() {
             return None;
         }
         let load = loads[item as usize];

@@ -41,7 +41,7 @@ pub(crate) fn encoder(scenario: &Scenario) -> ModuleProfile {
             linear: points(BATCHES.iter().map(rate)),
             attention: Curve::constant(1.0),
             layer: table(&|load| costs.layer(load).activation),
-            fixed: table(&|load| held_once(costs, load)),
+            fixed: table(&|load| fixed_memory(costs, load)),
         }
     })
 }
@@ -69,7 +69,7 @@ pub(crate) fn backbone(scenario: &Scenario) -> ModuleProfile {
             linear: points(LENGTHS.iter().map(of_linear)),
             attention: points(LENGTHS.iter().map(of_attention)),
             layer: table(&|load| costs.layer(load).activation),
-            fixed: table(&|load| held_once(costs, load)),
+            fixed: table(&|load| fixed_memory(costs, load)),
         }
     })
 }
@@ -155,7 +155,7 @@ fn seconds(costs: &LayerModel<'_>, module: &Module, load: ModuleLoad) -> f64 {
 
 /// Memory independent of stored layer activations, in bytes: input and output operators of the
 /// module, and temporary buffers in the backward pass.
-fn held_once(costs: &LayerModel<'_>, load: ModuleLoad) -> f64 {
+fn fixed_memory(costs: &LayerModel<'_>, load: ModuleLoad) -> f64 {
     let [layer, input, output]: [LayerCost; 3] = [costs.layer(load), costs.input(load), costs.output(load)];
     input.activation + output.activation + layer.transient.max(output.transient)
 }

@@ -3,7 +3,7 @@
 use crate::planners::dhp::{BatchPlan, PoolCount};
 
 /// Limit on microbatches with listed degrees.
-const MOST_NAMED: usize = 6;
+const MAX_NAMED: usize = 6;
 
 /// Decision text for a batch.
 pub(crate) struct Report {
@@ -21,8 +21,8 @@ impl Report {
     /// Formats the degrees in DHP notation, the estimate, the lower bound and the pool hits.
     pub(crate) fn decision(&self, plan: &BatchPlan) -> String {
         let count = self.names.len();
-        let named: Vec<&str> = self.names.iter().take(MOST_NAMED).map(String::as_str).collect();
-        let more = if count > MOST_NAMED { format!(" and {} more", count - MOST_NAMED) } else { String::new() };
+        let named: Vec<&str> = self.names.iter().take(MAX_NAMED).map(String::as_str).collect();
+        let more = if count > MAX_NAMED { format!(" and {} more", count - MAX_NAMED) } else { String::new() };
         let groups = match self.asked.hits + self.asked.misses {
             0 => "no group of more than one rank".to_owned(),
             asked => format!("{} of {asked} groups existed already", self.asked.hits),

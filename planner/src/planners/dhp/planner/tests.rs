@@ -221,10 +221,10 @@ fn a_static_degree_grows_with_the_longest_sequence() {
     assert_eq!(setting.best_static_degree(&short, 80_001), None);
     setting.fixed = Some(2);
     judged.sequences.iter_mut().for_each(|own| own.computed_tokens = own.computed_tokens.min(20_000));
-    setting.hold_all(std::slice::from_ref(&judged));
+    setting.fit_longest_sequence(std::slice::from_ref(&judged));
     assert_eq!((setting.fixed, setting.outgrown), (Some(2), None));
     judged.sequences[0].computed_tokens = 30_000;
-    setting.hold_all(std::slice::from_ref(&judged));
+    setting.fit_longest_sequence(std::slice::from_ref(&judged));
     assert_eq!((setting.fixed, setting.outgrown), (Some(4), Some(2)));
 }
 

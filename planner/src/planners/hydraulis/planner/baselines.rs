@@ -18,7 +18,7 @@ use crate::workload::PackedBatch;
 /// App. G: below 4K, 4K to 16K, 16K to 32K).
 const FIRST_INTERVAL: u64 = 4096;
 /// Limit on intervals.
-const MOST_INTERVALS: usize = 4;
+const MAX_INTERVALS: usize = 4;
 /// Candidate phases per interval. They are combined across intervals.
 const KEPT_PHASES: usize = 4;
 /// Survey batches for comparing interval splits, in addition to the sizing batch.
@@ -208,7 +208,7 @@ fn hot_spa(
 ) -> Result<Option<Vec<Phase>>, Cancelled> {
     let mut ends = Vec::new();
     let mut end = FIRST_INTERVAL;
-    while end < setting.longest && ends.len() + 1 < MOST_INTERVALS {
+    while end < setting.longest && ends.len() + 1 < MAX_INTERVALS {
         ends.push(end);
         end *= 4;
     }

@@ -11,7 +11,7 @@ use crate::planners::NoPlan;
 use crate::planners::batches::EachBatch;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
 use crate::planners::hydraulis::{
-    Assignment, Choice, Considered, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, assign,
+    Assignment, CandidateResult, Choice, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, assign,
     choose_beside, propose,
 };
 use crate::scenario::PlannerKind;
@@ -245,7 +245,7 @@ fn run(
         .iter()
         .enumerate()
         .filter_map(|(place, candidate)| match candidate {
-            Considered::Seconds(seconds) => Some((*seconds, place)),
+            CandidateResult::Seconds(seconds) => Some((*seconds, place)),
             _ => None,
         })
         .collect();
@@ -271,27 +271,27 @@ fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
     // `enough`: bounds of at least this value exclude a strategy. `left`: unassigned strategies,
     // because the step limit was reached.
     let least = choice.candidates.iter().filter_map(|candidate| match candidate {
-        Considered::Seconds(seconds) => Some(*seconds),
+        CandidateResult::Seconds(seconds) => Some(*seconds),
         _ => None,
     });
     let enough = least.fold(f64::INFINITY, f64::min) * CLOSE;
     let mut second: Option<(f64, usize)> = None;
     for (place, candidate) in choice.candidates.iter().enumerate() {
         match candidate {
-            Considered::Seconds(seconds) => {
+            CandidateResult::Seconds(seconds) => {
                 assigned += 1;
                 if place != chosen && second.is_none_or(|(known, _)| *seconds < known) {
                     second = Some((*seconds, place));
                 }
             }
-            Considered::AtLeast(bound) if *bound >= enough => spared += 1,
-            Considered::AtLeast(_) => left += 1,
-            Considered::Impossible(_) => impossible += 1,
+            CandidateResult::AtLeast(bound) if *bound >= enough => spared += 1,
+            CandidateResult::AtLeast(_) => left += 1,
+            CandidateResult::Impossible(_) => impossible += 1,
         }
     }
     let estimated = choice.candidates.get(chosen).map_or(0.0, |candidate| match candidate {
-        Considered::Seconds(seconds) | Considered::AtLeast(seconds) => *seconds,
-        Considered::Impossible(_) => 0.0,
+        CandidateResult::Seconds(seconds) | CandidateResult::AtLeast(seconds) => *seconds,
+        CandidateResult::Impossible(_) => 0.0,
     });
     let next = second
         .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
@@ -315,8 +315,9 @@ mod tests {
         let scheme = SchemeCost { tp: 1, pp: 1, cp: 1, a: 2e-10, b: 1e-5, c: 0.01, max_len: 16_384, util_len: 1024 };
         let dispatch = dispatch(&[100], &[scheme], DispatchSettings::default()).unwrap();
         let assignment = Assignment { dispatch, packings: Vec::new(), seconds: 1.0 };
-        let at_least = Considered::AtLeast;
-        let candidates = vec![Considered::Seconds(1.0), Considered::Seconds(1.5), at_least(1.04), at_least(1.03)];
+        let at_least = CandidateResult::AtLeast;
+        let candidates =
+            vec![CandidateResult::Seconds(1.0), CandidateResult::Seconds(1.5), at_least(1.04), at_least(1.03)];
         let proposed = Proposed { schemes: Vec::new(), strategies: vec![Vec::new(); 4], interactions: Vec::new() };
         let mut choice = Choice { strategy: 0, assignment, candidates };
         let words = decision(&proposed, &choice, 0);

@@ -11,7 +11,7 @@ use crate::workload::{Packing, Sequence};
 /// Number of profiled lengths, in geometric progression.
 const LENGTHS: u32 = 10;
 /// Minimum profiled length, in tokens.
-const SHORTEST: u32 = 256;
+const MIN: u32 = 256;
 /// Totals of the packed microbatches, relative to the maximum length. Single sequences are profiled
 /// too.
 const PACKED: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
@@ -148,9 +148,9 @@ impl Sample {
 
 /// Returns single sequences for all lengths, then packed sequences.
 fn samples(longest: u64) -> Vec<Sample> {
-    let longest = u32::try_from(longest).unwrap_or(u32::MAX).max(2 * SHORTEST);
-    let ratio = f64::from(longest) / f64::from(SHORTEST);
-    let at = |step: u32| f64::from(SHORTEST) * libm::pow(ratio, f64::from(step) / f64::from(LENGTHS - 1));
+    let longest = u32::try_from(longest).unwrap_or(u32::MAX).max(2 * MIN);
+    let ratio = f64::from(longest) / f64::from(MIN);
+    let at = |step: u32| f64::from(MIN) * libm::pow(ratio, f64::from(step) / f64::from(LENGTHS - 1));
     let lengths: Vec<u32> = (0..LENGTHS).map(|step| at(step).round() as u32).collect();
     let packed = lengths.iter().flat_map(|&tokens| {
         let count = move |&times: &f64| (times * f64::from(longest) / f64::from(tokens)) as u32;

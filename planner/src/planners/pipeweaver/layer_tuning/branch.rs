@@ -83,7 +83,7 @@ struct Sweep<'a> {
     partials: Vec<Partial>,
     steps: Vec<Step>,
     /// Sum of minima over the remaining pairs at each depth, at the Lagrangian prices.
-    to_come: Vec<f64>,
+    remaining_minima: Vec<f64>,
     /// Sum of future prices from each instant, multiplied by the available memory.
     paid: Vec<f64>,
     /// Minimum memory of unfixed pairs per instant.
@@ -115,7 +115,7 @@ impl<'a> Sweep<'a> {
             held: Vec::new(),
             partials: vec![Partial { held: Vec::new(), time: 0, bound: relaxation.value, step: START }],
             steps: Vec::new(),
-            to_come: suffix(&mut order.iter().map(|&pair| minima[pair])),
+            remaining_minima: suffix(&mut order.iter().map(|&pair| minima[pair])),
             paid: suffix(&mut relaxation.prices.iter().map(|price| price * problem.room as f64)),
             leanest: problem.leanest(),
             left_out: None,
@@ -138,7 +138,7 @@ impl<'a> Sweep<'a> {
         let partials = std::mem::take(&mut self.partials);
         // Instants before the pair's first instant are complete and no longer contribute to the
         // bound.
-        let constant = self.to_come[depth + 1] - self.paid[span.first];
+        let constant = self.remaining_minima[depth + 1] - self.paid[span.first];
         for partial in partials {
             for (candidate, cost) in (0..=u8::MAX).zip(costs) {
                 self.nodes += 1;

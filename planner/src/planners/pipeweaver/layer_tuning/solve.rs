@@ -96,7 +96,7 @@ pub enum Infeasible {
         "no choice of candidates stays within {:.2} GiB everywhere: the leanest to hold and the leanest to release differ",
         limit.gib()
     )]
-    Together {
+    AlignedIterations {
         /// Memory limit.
         limit: Bytes,
     },
@@ -134,7 +134,7 @@ pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Inf
     let limit = problem.limit;
     let best = match best {
         Some(best) => best,
-        None if state.impossible => return Err(Infeasible::Together { limit }),
+        None if state.impossible => return Err(Infeasible::AlignedIterations { limit }),
         None => return Err(Infeasible::Unknown { limit, nodes: state.nodes }),
     };
     let (time, bound) = (best.time(), state.bound.min(best.time()));

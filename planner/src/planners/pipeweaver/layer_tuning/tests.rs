@@ -73,7 +73,7 @@ fn what_cannot_fit_is_named() {
 fn instants_that_fit_one_by_one_but_not_together_are_told_apart() {
     let pairs = vec![vec![cost(1, 6, 0), cost(1, 1, 9)], vec![cost(1, 6, 0)]];
     let error = solve(&problem(pairs.clone(), "F0 F1 B1 B0", 8), &EXACT).unwrap_err();
-    assert_eq!(error, Infeasible::Together { limit: Bytes::new(8) });
+    assert_eq!(error, Infeasible::AlignedIterations { limit: Bytes::new(8) });
     assert_eq!(solve(&problem(pairs, "F0 F1 B1 B0", 10), &EXACT).unwrap().choice, [1, 0]);
 }
 

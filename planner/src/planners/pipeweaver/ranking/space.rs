@@ -226,10 +226,10 @@ fn sort(prefix: &[u32], keys: &[u64], precedence: &Precedence, sequence: &mut Ve
 /// Maps a group to the previous interchangeable group, if any: the families have equal costs.
 fn twins(costs: &PipelineCosts, group_of: &[u32], groups: usize) -> Vec<Option<u32>> {
     /// Cost signature of a family: cost per stage.
-    type Face = Vec<(usize, Nanos, Nanos, u64, u64)>;
+    type CostSignature = Vec<(usize, Nanos, Nanos, u64, u64)>;
     let mut family = vec![usize::MAX; groups];
     let mut members: Vec<Vec<u32>> = Vec::new();
-    let mut faces: Vec<Face> = Vec::new();
+    let mut faces: Vec<CostSignature> = Vec::new();
     // Microbatch indices are consecutive per family, producers first.
     for microbatch in 0..costs.microbatches() {
         let group = group_of[microbatch] as usize;
@@ -252,7 +252,7 @@ fn twins(costs: &PipelineCosts, group_of: &[u32], groups: usize) -> Vec<Option<u
             (stage, costs.forward[cell], costs.backward(cell), costs.activation[cell].get(), sends)
         }));
     }
-    let mut last: BTreeMap<&Face, usize> = BTreeMap::new();
+    let mut last: BTreeMap<&CostSignature, usize> = BTreeMap::new();
     let mut twins = vec![None; groups];
     for (of, face) in faces.iter().enumerate() {
         if let Some(&twin) = last.get(face) {

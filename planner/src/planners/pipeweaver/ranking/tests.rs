@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::cost::{PipelineCosts, UniformTimes};
-use crate::host::{Alone, Unwatched, Workers};
+use crate::host::{NeverCancelled, SequentialWorkers, Workers};
 use crate::random::Random;
 use crate::stage_graph::{Flows, Path};
 use crate::units::Bytes;
@@ -62,13 +62,34 @@ impl Workers for Backwards {
 fn small_spaces_are_exhausted_and_the_best_is_found() {
     let (costs, groups) = uneven(2, 3, 4);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(6)).unwrap();
-    let all = search(&interleaving, Strategy::DepthFirst, Goal::Fastest, budget(1_000_000, 0), &Alone, &Unwatched);
+    let all = search(
+        &interleaving,
+        Strategy::DepthFirst,
+        Goal::Fastest,
+        budget(1_000_000, 0),
+        &SequentialWorkers,
+        &NeverCancelled,
+    );
     assert_eq!(all.ending, Ending::Exhausted);
     let starts = Space::of(&interleaving).starts(&interleaving, Starts::All).len() as u32;
     assert_eq!(all.rollouts - starts, 90 * 90);
-    let tree = search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget(1_000_000, 0), &Alone, &Unwatched);
+    let tree = search(
+        &interleaving,
+        Strategy::MonteCarlo,
+        Goal::Fastest,
+        budget(1_000_000, 0),
+        &SequentialWorkers,
+        &NeverCancelled,
+    );
     assert_eq!((tree.ending, tree.end), (Ending::Exhausted, all.end));
-    let slowest = search(&interleaving, Strategy::DepthFirst, Goal::Slowest, budget(1_000_000, 0), &Alone, &Unwatched);
+    let slowest = search(
+        &interleaving,
+        Strategy::DepthFirst,
+        Goal::Slowest,
+        budget(1_000_000, 0),
+        &SequentialWorkers,
+        &NeverCancelled,
+    );
     assert!(slowest.end > all.end);
 }
 
@@ -83,7 +104,7 @@ fn microbatches_as_given_are_the_first_of_the_starts() {
     assert_eq!((all.len(), given.as_slice()), (12, &all[..3]));
     let ends = [Starts::All, Starts::AsGiven].map(|starts| {
         let budget = Budget { starts, ..budget(0, 0) };
-        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &Alone, &Unwatched).end
+        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &SequentialWorkers, &NeverCancelled).end
     });
     assert!(ends[0] <= ends[1], "{ends:?}");
 }
@@ -113,8 +134,8 @@ fn the_same_seed_finds_the_same_on_any_workers() {
     let (costs, groups) = uneven(4, 10, 9);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(20)).unwrap();
     for strategy in Strategy::ALL {
-        let alone = search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &Alone, &Unwatched);
-        let others = search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &Backwards, &Unwatched);
+        let alone = search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &SequentialWorkers, &NeverCancelled);
+        let others = search(&interleaving, strategy, Goal::Fastest, budget(600, 5), &Backwards, &NeverCancelled);
         assert_eq!(alone, others, "{strategy:?}");
         let mut last = alone.progress[0].end;
         assert!(alone.progress.iter().all(|step| {
@@ -131,7 +152,9 @@ fn the_tree_finds_more_than_chance_and_enumeration() {
     for seed in 0..10 {
         let (costs, groups) = uneven(4, 12, seed);
         let interleaving = Interleaving::new(&costs, &groups, Bytes::new(20)).unwrap();
-        let end = |strategy| search(&interleaving, strategy, Goal::Fastest, budget(800, 1), &Alone, &Unwatched).end;
+        let end = |strategy| {
+            search(&interleaving, strategy, Goal::Fastest, budget(800, 1), &SequentialWorkers, &NeverCancelled).end
+        };
         let tree = end(Strategy::MonteCarlo);
         wins[0] += i32::from(tree < end(Strategy::Random));
         wins[1] += i32::from(tree < end(Strategy::DepthFirst));
@@ -157,8 +180,14 @@ impl Watch for NoTime {
 fn a_search_without_time_answers_with_its_first_start() {
     let (costs, groups) = uneven(4, 8, 2);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(20)).unwrap();
-    let found =
-        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget(1000, 0), &Alone, &NoTime(AtomicU32::new(0)));
+    let found = search(
+        &interleaving,
+        Strategy::MonteCarlo,
+        Goal::Fastest,
+        budget(1000, 0),
+        &SequentialWorkers,
+        &NoTime(AtomicU32::new(0)),
+    );
     assert_eq!((found.ending, found.rollouts), (Ending::Time, 1));
     assert_eq!(crate::schedule::dual_queue::interleave(&interleaving, &found.priorities).end, found.end);
 }

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::host::{Alone, Unwatched};
+use crate::host::{NeverCancelled, SequentialWorkers};
 use crate::observer::Unobserved;
 use crate::planners::layout_search::LayoutSearch;
 use crate::planners::pipeweaver::ranking::Starts;
@@ -66,7 +66,8 @@ fn an_order_that_cannot_be_tuned_again_is_kept() {
     let search =
         LayoutSearch::run(scenario, &pricing, PlannerKind::PipeWeaver, &filling, &batch, &mut Unobserved).unwrap();
     let sized = search.winner().unwrap();
-    let effort = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+    let effort =
+        Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &SequentialWorkers, watch: &NeverCancelled };
     let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
     let (plan, end) = (ordered.plan.clone(), ordered.end);
     let contents = [batch.contents(&[0])];
