@@ -1,11 +1,11 @@
-//! The way from a predicted number to how far such numbers have been from measured ones.
+//! Link from predicted numbers to the page with prediction errors.
 
 use leptos::prelude::*;
 
-/// A link beside predicted numbers.
+/// Renders the link to the accuracy page.
 #[component]
 pub(crate) fn AccuracyLink(
-    /// What is predicted, for example "Times".
+    /// Name of the predicted quantity, for example "Times".
     what: &'static str,
 ) -> impl IntoView {
     view! {

@@ -1,24 +1,27 @@
-//! Answers to stored scenarios, outside the explore page too.
+//! Fetches stored planning outcomes, and plans a scenario if it has none.
 
 use api::job::{EngineAnswerList, Job, JobState, StoredOutcome};
 use api::path;
 
 use crate::client::{self, Body, Failure};
 
-/// The stored answer to a scenario, by whichever engine; nothing where none has answered yet.
+/// Returns the stored outcome of a scenario from any engine version, or `None` if no outcome
+/// exists.
 pub(crate) async fn stored(id: &str) -> Result<Option<StoredOutcome>, Failure> {
-    // Asked in this order, nobody is refused for what is no mistake.
+    // The list of outcomes comes first, because a direct GET of a missing outcome returns an HTTP
+    // error.
     let known = client::get::<EngineAnswerList>(&path::engine_answers(id)).await?;
     if known.answers.is_empty() { Ok(None) } else { client::get(&path::outcome(id)).await.map(Some) }
 }
 
-/// Plans a scenario, where that has not been done, and answers the outcome.
+/// Returns the stored outcome, or plans the scenario and returns the new outcome.
 pub(crate) async fn plan_to_the_end(id: &str) -> Result<StoredOutcome, Failure> {
     let cancelled = || Failure::Unreadable("Planning was cancelled from another page.".to_owned());
     plan_while(id, || true).await?.ok_or_else(cancelled)
 }
 
-/// The same while somebody waits for it: nobody does, and the worker is freed. Nothing where planning was cancelled.
+/// Same as [`plan_to_the_end`], but cancels the job and frees its worker when `is_wanted` returns
+/// false. Returns `None` if planning was cancelled.
 pub(crate) async fn plan_while(
     id: &str,
     is_wanted: impl Fn() -> bool + 'static,
@@ -33,7 +36,8 @@ pub(crate) async fn plan_while(
         JobState::Failed { detail } => Err(Failure::Unreadable(detail)),
         JobState::Cancelled => Ok(None),
         JobState::Queued | JobState::Running { .. } => {
-            // A job that has ended meanwhile, or a server that is gone, leaves nothing to free.
+            // The request may fail because the job has ended or the server is down. In both cases
+            // there is no worker to free.
             drop(client::tell("DELETE", &path::job(&job.id), Body::Empty).await);
             Ok(None)
         }

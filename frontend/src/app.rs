@@ -1,4 +1,4 @@
-//! The frame around the pages.
+//! Root component: router, header and help dialog.
 
 use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
@@ -15,14 +15,14 @@ use crate::pages::gallery::GalleryPage;
 use crate::rooms;
 use crate::schedules::Schedules;
 
-/// The whole dashboard.
+/// Root component of the dashboard.
 #[component]
 pub(crate) fn App() -> impl IntoView {
     let open_scenario = Explore::new();
     provide_context(open_scenario);
     provide_context(Catalogue::new());
     provide_context(Schedules::new());
-    // New and stored scenarios are one page.
+    // New and stored scenarios use the same page component.
     let explore = rooms::explore();
     view! {
         <Router>
@@ -61,10 +61,11 @@ pub(crate) fn App() -> impl IntoView {
     }
 }
 
-/// Sees to it that whoever follows a link takes a step in the browser's history.
+/// Pushes a browser history entry when a user follows a link and the router does not push it.
 ///
-/// Pages write their addresses past the router. A step back to such an address is none that it knows, and it pushes no link to
-/// where it believes to stand since the step before: the page came, under the address of the other.
+/// Pages write the address bar without the router. After the user navigates back to such an
+/// address, the router still has an old location and skips the push for links to this location. The
+/// page then changes, but the address bar shows the previous address.
 #[component]
 fn Steps() -> impl IntoView {
     let Location { pathname, search, hash, .. } = use_location();
@@ -75,7 +76,8 @@ fn Steps() -> impl IntoView {
             return;
         }
         let before = address();
-        // The router writes before the next frame, and the browser has written already where it takes a step itself.
+        // The router writes the address before the next frame. After a back or forward navigation
+        // the browser has already written it.
         request_animation_frame(move || {
             let to = pathname.get_untracked();
             if address() != before || before.as_ref() == Some(&to) {
@@ -85,20 +87,21 @@ fn Steps() -> impl IntoView {
                 search.with_untracked(|search| if search.is_empty() { String::new() } else { format!("?{search}") });
             let link = format!("{to}{search}{}", hash.get_untracked());
             if let Ok(history) = window().history() {
-                // A refusal leaves the old address, as the router did.
+                // If the browser rejects the call, the old address stays, as in the router.
                 drop(history.push_state_with_url(&JsValue::NULL, "", Some(&link)));
             }
         });
     });
 }
 
-/// Moves the focus to an element, or to the content if the element is missing, without touching the fragment, which holds the view.
+/// Moves the focus to an element, or to the main content if the element is missing. Does not change
+/// the URL fragment, because the fragment encodes the view.
 fn skip(event: &web_sys::MouseEvent, id: &str) {
     event.prevent_default();
     let find = |id: &str| document().get_element_by_id(id)?.dyn_into::<web_sys::HtmlElement>().ok();
     if let Some(target) = find(id).or_else(|| find("main")) {
         target.scroll_into_view();
-        // A browser that refuses the focus has scrolled at least.
+        // If the browser rejects the focus, the page is still scrolled to the element.
         drop(target.focus());
     }
 }

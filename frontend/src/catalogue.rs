@@ -1,4 +1,5 @@
-//! What pickers offer: presets and uploaded datasets, fetched once, when a page first needs them, and shared by all pages.
+//! Options for pickers: presets and uploaded datasets. Pages fetch them once on first use and share
+//! them.
 
 use std::sync::Arc;
 
@@ -11,21 +12,20 @@ use leptos::task::spawn_local;
 
 use crate::client::{self, Failure};
 
-/// What pickers offer.
+/// Presets and datasets for pickers.
 #[derive(Clone, Copy)]
 pub(crate) struct Catalogue {
-    /// Presets, once they are there.
     pub(crate) presets: RwSignal<Option<Arc<Presets>>>,
-    /// Datasets, newest first, once they are there.
+    /// Datasets, sorted from newest to oldest.
     pub(crate) datasets: RwSignal<Option<Vec<DatasetSummary>>>,
-    /// Why something is missing.
+    /// Last fetch error.
     pub(crate) failure: RwSignal<Option<Failure>>,
-    /// Whether somebody has asked for it.
+    /// True after the first fetch starts.
     asked: StoredValue<bool>,
 }
 
 impl Catalogue {
-    /// An empty one; it is fetched for the first page that asks for it.
+    /// Creates an empty catalogue. The first page that uses it starts the fetch.
     pub(crate) fn new() -> Self {
         Self {
             presets: RwSignal::new(None),
@@ -35,7 +35,6 @@ impl Catalogue {
         }
     }
 
-    /// Fetches everything again.
     pub(crate) fn fetch(self) {
         self.failure.set(None);
         spawn_local(async move {
@@ -47,7 +46,6 @@ impl Catalogue {
         self.fetch_datasets();
     }
 
-    /// Fetches the datasets again.
     pub(crate) fn fetch_datasets(self) {
         spawn_local(async move {
             match all_datasets().await {
@@ -57,7 +55,7 @@ impl Catalogue {
         });
     }
 
-    /// Puts a new dataset in front.
+    /// Inserts a new dataset at the front.
     pub(crate) fn add(self, dataset: DatasetSummary) {
         self.datasets.update(|datasets| {
             let datasets = datasets.get_or_insert_default();
@@ -67,7 +65,7 @@ impl Catalogue {
     }
 }
 
-/// Datasets, page by page; pickers offer no more than a thousand.
+/// Fetches all pages of the dataset list, up to 1,000 datasets.
 async fn all_datasets() -> Result<Vec<DatasetSummary>, Failure> {
     let mut datasets = Vec::new();
     let mut after = None;
@@ -83,7 +81,7 @@ async fn all_datasets() -> Result<Vec<DatasetSummary>, Failure> {
     Ok(datasets)
 }
 
-/// What pickers offer.
+/// Returns the shared catalogue and fetches it on first use.
 pub(crate) fn use_catalogue() -> Catalogue {
     let catalogue: Catalogue = expect_context();
     if !catalogue.asked.get_value() {

@@ -1,7 +1,8 @@
-//! Charts by plotly.js: histograms of the workload, memory and time of the ranks, predictions against measurements.
+//! Charts based on plotly.js: workload histograms, memory and time per rank, and predictions
+//! against measurements.
 //!
-//! [`bins`] and [`staircase`] are native and tested; [`script`] loads plotly.js once; [`figure`] keeps one chart
-//! alive and turns every failure into a message in its place.
+//! [`bins`] and [`staircase`] compile natively and have unit tests. [`script`] loads plotly.js
+//! once. [`figure`] updates one chart and displays an error message if plotly.js fails.
 
 mod agreement;
 mod bins;
@@ -40,10 +41,10 @@ use plotly::{Configuration, Layout};
 
 use crate::gantt::watch::css_variables;
 
-/// Most points of one line.
+/// Maximum points per line.
 pub(crate) const MAX_POINTS: usize = 5_000;
 
-/// Colours of the page that charts need.
+/// CSS colours used by charts.
 struct Colours {
     ink: String,
     mute: String,
@@ -79,7 +80,7 @@ impl Colours {
             .font(self.font().color(self.ink.clone()))
     }
 
-    /// What all charts have in common.
+    /// Plotly layout shared by all charts.
     fn layout(&self, margin: Margin) -> Layout {
         Layout::new()
             .font(self.font())
@@ -102,12 +103,13 @@ impl Colours {
 
 const CLEAR: &str = "rgba(0,0,0,0)";
 
-/// No tool bar: zooming is the Gantt charts' and both follow it.
+/// Plotly configuration without a tool bar. Zooming is a function of the Gantt charts; the other
+/// charts follow their window.
 fn configuration() -> Configuration {
     Configuration::new().display_mode_bar(DisplayModeBar::False).display_logo(false).show_tips(false)
 }
 
-/// A colour of a CSS variable is any text that CSS accepts.
+/// Accepts any CSS colour text, because CSS variables contain arbitrary text.
 fn colour(text: &str) -> impl Color + use<> {
     text.to_owned()
 }

@@ -1,4 +1,4 @@
-//! Talks to the server. Every failure becomes a [`Failure`] that a page can show.
+//! HTTP client for the API. Maps all errors to [`Failure`], which pages can display.
 
 mod ahead;
 mod job;
@@ -14,19 +14,19 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, AbortSignal, Request, RequestInit, Response};
 
-/// Why there is no answer.
+/// Error of an HTTP request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Failure {
     /// The server cannot be reached.
     Offline,
-    /// The server says what is wrong.
+    /// The server returned a problem document.
     Problem(Box<Problem>),
-    /// The answer cannot be read.
+    /// The response cannot be parsed.
     Unreadable(String),
 }
 
 impl Failure {
-    /// HTTP status, where the server answered at all.
+    /// HTTP status, or `None` if the server sent no response.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Self::Problem(problem) => Some(problem.status),
@@ -34,12 +34,12 @@ impl Failure {
         }
     }
 
-    /// Whether it says which fields are wrong.
+    /// Returns true if the error names invalid fields.
     pub(crate) fn names_fields(&self) -> bool {
         matches!(self, Self::Problem(problem) if !problem.errors.is_empty())
     }
 
-    /// One short line.
+    /// Title in one short line.
     pub(crate) fn title(&self) -> String {
         match self {
             Self::Offline => "The server cannot be reached".to_owned(),
@@ -48,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// What happened, and the remedy.
+    /// Description of the error and its remedy.
     pub(crate) fn detail(&self) -> String {
         match self {
             Self::Offline => {
@@ -60,44 +60,41 @@ impl Failure {
     }
 }
 
-/// The body of a request.
+/// Request body.
 pub(crate) enum Body {
-    /// None.
     Empty,
-    /// A JSON document.
     Json(String),
-    /// A file as it is.
     File(web_sys::File),
 }
 
-/// Ends a request before its answer is there.
+/// Handle that cancels a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Abort(AbortController);
 
 impl Abort {
-    /// Of a request to come; `None` in a browser that cannot end one.
+    /// Creates a handle. Returns `None` if the browser does not support `AbortController`.
     pub(crate) fn new() -> Option<Self> {
         AbortController::new().ok().map(Self)
     }
 
-    /// What the request is told by.
+    /// Signal to pass to the request.
     pub(crate) fn signal(&self) -> AbortSignal {
         self.0.signal()
     }
 
-    /// Ends it; what is over already stays.
+    /// Cancels the request. Has no effect on a completed request.
     pub(crate) fn abort(&self) {
         self.0.abort();
     }
 }
 
-/// GET, the answer as JSON, unless it is ended before.
+/// Sends a GET request and parses the JSON response. `abort` can cancel the request.
 pub(crate) async fn get_until<T: DeserializeOwned>(url: &str, abort: Option<&Abort>) -> Result<T, Failure> {
     let signal = abort.map(|abort| abort.0.signal());
     read_json(&fetch_until("GET", url, Body::Empty, "application/json", signal).await?).await
 }
 
-/// GET, the answer as JSON.
+/// Sends a GET request and parses the JSON response.
 pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     if let Some(asked) = ahead::take(url)
         && let Ok(response) = JsFuture::from(asked).await
@@ -108,12 +105,12 @@ pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     read_json(&fetch("GET", url, Body::Empty, "application/json").await?).await
 }
 
-/// Any method, the answer as JSON.
+/// Sends a request and parses the JSON response.
 pub(crate) async fn send<T: DeserializeOwned>(method: &str, url: &str, body: Body) -> Result<T, Failure> {
     read_json(&fetch(method, url, body, "application/json").await?).await
 }
 
-/// The same, ended where the signal says so.
+/// Same as [`send`], but `signal` can cancel the request.
 pub(crate) async fn send_until<T: DeserializeOwned>(
     method: &str,
     url: &str,
@@ -123,27 +120,28 @@ pub(crate) async fn send_until<T: DeserializeOwned>(
     read_json(&fetch_until(method, url, body, "application/json", signal).await?).await
 }
 
-/// POST of a question whose answer may come too late to be wanted.
+/// Sends a POST request that the caller can cancel, and parses the JSON response.
 pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &AbortSignal) -> Result<T, Failure> {
     read_json(&fetch_until("POST", url, Body::Json(json), "application/json", Some(signal.clone())).await?).await
 }
 
-/// POST of such a question, the answer as bytes.
+/// Sends a POST request that the caller can cancel, and returns the response bytes.
 pub(crate) async fn ask_bytes(url: &str, json: String, accept: &str, signal: &AbortSignal) -> Result<Vec<u8>, Failure> {
     read_bytes(&fetch_until("POST", url, Body::Json(json), accept, Some(signal.clone())).await?).await
 }
 
-/// Any method, the answer left unread.
+/// Sends a request and ignores the response body.
 pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), Failure> {
     fetch(method, url, body, "application/json").await.map(drop)
 }
 
-/// GET, the answer as bytes.
+/// Sends a GET request and returns the response bytes.
 pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, Failure> {
     begin_bytes(url, accept).await
 }
 
-/// GET, the answer as bytes; it is on its way before anybody waits for it, so that several come side by side.
+/// Sends a GET request and returns a future for the response bytes. The request starts before the
+/// first poll, so several requests can run in parallel.
 pub(crate) fn begin_bytes(url: &str, accept: &str) -> impl Future<Output = Result<Vec<u8>, Failure>> + use<> {
     let begun = begin("GET", url, &Body::Empty, accept, None);
     async move { read_bytes(&end(begun).await?).await }
@@ -151,12 +149,13 @@ pub(crate) fn begin_bytes(url: &str, accept: &str) -> impl Future<Output = Resul
 
 async fn read_bytes(response: &Response) -> Result<Vec<u8>, Failure> {
     let buffer = response.array_buffer().map_err(|error| unreadable(&error))?;
-    // The connection broke, or was ended, between the headers and the end of the body.
+    // The connection closed, or the request was cancelled, after the headers and before the end of
+    // the body.
     let buffer = JsFuture::from(buffer).await.map_err(|_| Failure::Offline)?;
     Ok(js_sys::Uint8Array::new(&buffer).to_vec())
 }
 
-/// A text made safe for a query.
+/// Percent-encodes a text for a query string.
 pub(crate) fn encode(text: &str) -> String {
     String::from(js_sys::encode_uri_component(text))
 }
@@ -175,13 +174,13 @@ async fn fetch_until(
     end(begin(method, url, &body, accept, signal.as_ref())).await
 }
 
-/// Sends a request.
 fn begin(method: &str, url: &str, body: &Body, accept: &str, signal: Option<&AbortSignal>) -> Result<Promise, Failure> {
     let init = RequestInit::new();
     init.set_method(method);
     init.set_signal(signal);
     if method == "DELETE" {
-        // The line has left the screen already: who leaves the page behind it has deleted all the same.
+        // The row is already removed from the page. With `keepalive`, the DELETE request completes
+        // even if the user leaves the page.
         js_sys::Reflect::set(&init, &"keepalive".into(), &JsValue::TRUE).map_err(|error| unreadable(&error))?;
     }
     let content_type = match body {
@@ -204,9 +203,9 @@ fn begin(method: &str, url: &str, body: &Body, accept: &str, signal: Option<&Abo
     Ok(leptos::prelude::window().fetch_with_request(&request))
 }
 
-/// Waits for the answer to a request.
+/// Waits for the response.
 async fn end(begun: Result<Promise, Failure>) -> Result<Response, Failure> {
-    // fetch rejects only where no answer came at all.
+    // `fetch` rejects only if no response arrives.
     let response = JsFuture::from(begun?).await.map_err(|_| Failure::Offline)?;
     accepted(response.unchecked_into()).await
 }
@@ -222,7 +221,7 @@ async fn problem_of(response: &Response) -> Failure {
     }
 }
 
-/// The failure of an answer with the status of an error.
+/// Converts an error response to a [`Failure`].
 pub(crate) fn failure_of(status: u16, status_text: &str, text: &str) -> Failure {
     Failure::Problem(Box::new(serde_json::from_str(text).unwrap_or_else(|_| Problem {
         kind: "about:blank".to_owned(),
@@ -244,7 +243,7 @@ async fn read_json<T: DeserializeOwned>(response: &Response) -> Result<T, Failur
 
 async fn read_text(response: &Response) -> Result<String, Failure> {
     let text = response.text().map_err(|error| unreadable(&error))?;
-    // The connection broke between the headers and the end of the body.
+    // The connection closed after the headers and before the end of the body.
     let text = JsFuture::from(text).await.map_err(|_| Failure::Offline)?;
     Ok(text.as_string().unwrap_or_default())
 }

@@ -1,12 +1,12 @@
-//! Copying text, with and without the browser's blessing.
+//! Copies text to the clipboard, with a fallback for pages without the Clipboard API.
 
 use leptos::prelude::{document, window};
 use wasm_bindgen::{JsCast, JsValue};
 
-/// Copies a text; false where the browser refuses every way.
+/// Copies a text. Returns false if the browser rejects all methods.
 pub(crate) async fn copy(text: &str) -> bool {
     let navigator = window().navigator();
-    // Absent on plain http from another machine; calling it there would throw.
+    // The Clipboard API is undefined on plain HTTP from other hosts, and a call would throw.
     let present = js_sys::Reflect::get(&navigator, &JsValue::from_str("clipboard"))
         .is_ok_and(|clipboard| !clipboard.is_undefined());
     if present && wasm_bindgen_futures::JsFuture::from(navigator.clipboard().write_text(text)).await.is_ok() {
@@ -15,7 +15,7 @@ pub(crate) async fn copy(text: &str) -> bool {
     copy_through_selection(text).unwrap_or(false)
 }
 
-/// The old way: select the text in a hidden field and copy the selection.
+/// Fallback: selects the text in a hidden text area and runs the `copy` command.
 fn copy_through_selection(text: &str) -> Option<bool> {
     let document = document();
     let area: web_sys::HtmlTextAreaElement = document.create_element("textarea").ok()?.dyn_into().ok()?;

@@ -1,4 +1,5 @@
-//! The button that copies a link to what the page shows. A link to a scenario saves it, so that the link opens for ever.
+//! Button that copies a link to the current view. If the link refers to a scenario, the button also
+//! saves the scenario, so that the link never expires.
 
 use api::path;
 use api::scenario::{Keep, KeptSource, StoredScenario};
@@ -11,10 +12,11 @@ use crate::clipboard;
 use crate::explore::{PlanState, use_explore};
 use crate::pointer;
 
-/// How long the button says that the link is copied.
+/// Display time of the "Copied" label.
 const SHOWN: std::time::Duration = std::time::Duration::from_secs(4);
 
-/// Pages of stored things: their address is the link, and they stay until somebody deletes them.
+/// Pages of stored objects. Their address is the link, and the objects stay until a user deletes
+/// them.
 const STORED_PAGES: [&str; 5] = ["/runs/", "/traces/", "/sweeps/", "/profiles/", "/papers/"];
 
 /// Result of the last copy.
@@ -24,16 +26,17 @@ struct Copied {
     is_on_clipboard: bool,
 }
 
-/// Copies the link to the page; on the explore page it saves the scenario, and one that it is compared with.
+/// Button that copies a link to the page. On the explore page it saves the open scenario and the
+/// compared scenario.
 #[component]
 #[expect(clippy::too_many_lines, reason = "one button with its states")]
 pub(crate) fn CopyLink() -> impl IntoView {
     let explore = use_explore();
     let pathname = use_location().pathname;
     let copied = RwSignal::new(None::<Copied>);
-    // Scenarios that could not be saved, and the reason.
+    // Scenarios that could not be saved, and the error.
     let unsaved = RwSignal::new(None::<(Vec<Keeping>, Failure)>);
-    // Whether the scenario of the last copied link is saved.
+    // True if the scenario of the last copied link is saved.
     let is_saved = RwSignal::new(false);
     let on_stored_page = move || pathname.with(|path| STORED_PAGES.iter().any(|page| path.starts_with(page)));
     let is_shown = move || explore.on_page() || on_stored_page();
@@ -70,7 +73,8 @@ pub(crate) fn CopyLink() -> impl IntoView {
         };
         let Some(url) = url else { return };
         is_saved.set(false);
-        // The clipboard first: it is open to the page only for a moment after the click.
+        // Copies before saving: the browser permits clipboard access only for a short time after
+        // the click.
         spawn_local(async move {
             let is_on_clipboard = clipboard::copy(&url).await;
             let now = Copied { url, is_on_clipboard };
@@ -99,7 +103,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
         Some(_) => "Copy by hand",
         None => "Copy link",
     };
-    // The link stays readable for people and programs without a clipboard.
+    // Tests and users without a clipboard can read the link from the page.
     let last = RwSignal::new(None::<String>);
     Effect::new(move |_| {
         if let Some(copied) = copied.get() {
@@ -137,7 +141,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
     }
 }
 
-/// What the last press did.
+/// Status text for the last click.
 const fn words(is_on_clipboard: bool, is_saved: bool) -> &'static str {
     match (is_on_clipboard, is_saved) {
         (true, true) => "Saved and copied",
@@ -147,7 +151,7 @@ const fn words(is_on_clipboard: bool, is_saved: bool) -> &'static str {
     }
 }
 
-/// One scenario that a link needs.
+/// Scenario that a link refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Keeping {
     id: String,
@@ -178,7 +182,7 @@ impl Keeping {
     }
 }
 
-/// The open scenario, and the one that the link compares it with.
+/// Returns the open scenario and the compared scenario of the link.
 fn keepings(explore: crate::explore::Explore) -> Vec<Keeping> {
     let own = explore.stored.with_untracked(|stored| stored.as_ref().map(|stored| stored.id.clone()));
     let title = explore.scenario.with_untracked(|scenario| pointer::text(scenario, "/title"));

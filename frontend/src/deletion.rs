@@ -1,4 +1,4 @@
-//! Deleting with a moment to think again: the line goes at once, and a toast offers the way back.
+//! Deletion with undo. The row disappears immediately, and a toast offers to restore it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use crate::client::{self, Body, Failure};
 use crate::focus;
 use crate::notice::FailureNotice;
 
-/// How long a deletion can be taken back.
+/// Time limit for undo.
 const GRACE: Duration = Duration::from_secs(6);
 
-/// Between two looks at whether the server has deleted something.
+/// Polling interval in ms while the server deletes an object.
 const SHORTLY_MS: i32 = 50;
 
-/// Deletions that are under way.
+/// Pending deletions.
 #[derive(Clone, Copy)]
 pub(crate) struct Deletions {
-    /// Names of what is on its way out, by identifier.
+    /// Names of objects in deletion, by identifier.
     waiting: RwSignal<BTreeMap<String, String>>,
-    /// Where what is deleted already can be brought back, by identifier.
+    /// URLs that restore deleted objects, by identifier.
     restores: StoredValue<BTreeMap<String, String>>,
     failure: RwSignal<Option<Failure>>,
 }
 
 impl Deletions {
-    /// No deletions.
     pub(crate) fn new() -> Self {
         Self { waiting: RwSignal::default(), restores: StoredValue::default(), failure: RwSignal::new(None) }
     }
 
-    /// Whether something is on its way out.
+    /// Returns true if the object is in deletion.
     pub(crate) fn is_waiting(&self, id: &str) -> bool {
         self.waiting.with(|waiting| waiting.contains_key(id))
     }
 
-    /// Deletes `id` at `url` at once; until `gone` is told, it can be brought back by a POST to `restore`.
+    /// Deletes `id` with a DELETE request to `url`. Until the call of `gone`, a POST request to
+    /// `restore` can undo the deletion.
     pub(crate) fn delete_restorable(
         &self,
         id: String,
@@ -56,7 +56,7 @@ impl Deletions {
             }
             this.restores.try_update_value(|restores| drop(restores.insert(id.clone(), restore)));
             client::pause(GRACE.as_millis() as i32).await;
-            // Brought back meanwhile, or the page was left.
+            // Otherwise the user restored the object or left the page.
             if this.restores.try_update_value(|restores| restores.remove(&id)).flatten().is_some() {
                 gone.run(id.clone());
                 this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
@@ -67,7 +67,8 @@ impl Deletions {
     fn undo(&self, id: &str) {
         let (this, id) = (*self, id.to_owned());
         spawn_local(async move {
-            // Whoever is faster than the server waits until there is something to bring back, or the deletion has failed.
+            // If the user clicks Undo before the server responds, the loop polls until the restore
+            // URL is available or the deletion fails.
             while this.waiting.try_with_untracked(|waiting| waiting.contains_key(&id)) == Some(true) {
                 if let Some(restore) = this.restores.try_update_value(|restores| restores.remove(&id)).flatten() {
                     let answer = client::tell("POST", &restore, Body::Empty).await;
@@ -85,7 +86,7 @@ impl Deletions {
     }
 }
 
-/// What was just deleted, each with its way back.
+/// Toasts for recent deletions with an Undo button each.
 #[component]
 pub(crate) fn DeletionToasts(deletions: Deletions) -> impl IntoView {
     let toasts = move || {

@@ -1,32 +1,31 @@
-//! A place to drop files on, or to choose them.
+//! Area for file drops and file selection.
 
 use leptos::html;
 use leptos::prelude::*;
 
 use crate::sending::Sending;
 
-/// A place to drop files on, or to choose them.
+/// Area for file drops and file selection.
 #[component]
 pub(crate) fn FileDrop(
-    /// What belongs here.
     #[prop(into)]
     title: Signal<String>,
-    /// Which formats are read.
+    /// Supported formats.
     hint: &'static str,
-    /// Names the field in tests.
+    /// Identifier for tests.
     test_id: &'static str,
-    /// Files on their way.
+    /// Uploads in progress.
     sending: Sending,
-    /// A single line instead of a field to aim at.
+    /// Renders a single line instead of a drop area.
     #[prop(optional)]
     compact: bool,
-    /// Gets every file that is dropped or chosen, one after the other.
+    /// Called once per dropped or selected file.
     #[prop(into)]
     on_file: Callback<web_sys::File>,
-    /// Whether more than one may be chosen at once.
+    /// Allows multiple files.
     #[prop(optional)]
     multiple: bool,
-    /// Told that the files on their way were called back.
+    /// Called when the user cancels the uploads.
     #[prop(optional, into)]
     on_cancel: Option<Callback<()>>,
 ) -> impl IntoView {
@@ -52,7 +51,7 @@ pub(crate) fn FileDrop(
     let chosen = move |_| {
         let Some(input) = input.get() else { return };
         hand_over(input.files());
-        // The same file chosen again must be a change again.
+        // Clears the input, so that selecting the same file again fires a change event.
         input.set_value("");
     };
     let dropped = move |event: web_sys::DragEvent| {

@@ -1,4 +1,4 @@
-//! The editor of a scenario, at the left of the explore page.
+//! Scenario editor in the left column of the explore page.
 
 mod calibration;
 mod cluster;
@@ -26,7 +26,7 @@ use crate::pointer;
 use field::{FieldError, NumberField};
 use section::{HomelessErrors, Section};
 
-/// All sections of the editor.
+/// Scenario editor with all sections.
 #[component]
 pub(crate) fn Editor() -> impl IntoView {
     let explore = use_explore();
@@ -61,7 +61,7 @@ pub(crate) fn Editor() -> impl IntoView {
     }
 }
 
-/// Degrees that are fixed; an empty field is searched.
+/// Fixed degrees of parallelism. The planner searches the degrees of empty fields.
 #[component]
 fn LayoutSection() -> impl IntoView {
     let explore = use_explore();
@@ -88,7 +88,7 @@ fn LayoutSection() -> impl IntoView {
     }
 }
 
-/// Which planners run.
+/// Selection of planners.
 #[component]
 fn PlannersSection() -> impl IntoView {
     let explore = use_explore();
@@ -137,7 +137,7 @@ fn PlannersSection() -> impl IntoView {
     }
 }
 
-/// Seed and iterations.
+/// Seed and iteration count.
 #[component]
 fn RunSection() -> impl IntoView {
     view! {

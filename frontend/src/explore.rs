@@ -1,6 +1,6 @@
-//! The state of the explore page: the scenario being edited, the last answer, and what of it is looked at.
+//! State of the explore page: edited scenario, planning outcome and view.
 //!
-//! It outlives the page, so that a look at the datasets loses nothing.
+//! The state persists when the user navigates to other pages and back.
 
 mod answer;
 mod chart_number;
@@ -32,155 +32,151 @@ use crate::gantt::{Selection, TimeWindow};
 use crate::storage;
 use crate::undo::History;
 
-/// Where planning stands.
+/// State of the planning request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PlanState {
-    /// Nothing is planned.
     Idle,
-    /// A scenario is being opened.
+    /// The page loads a scenario.
     Opening,
-    /// An edit is on its way to the server.
+    /// An edit is not yet stored on the server.
     Sending,
-    /// Waiting for a worker.
+    /// The job waits for a worker.
     Queued,
-    /// A planner is at work.
+    /// The job runs.
     Running {
-        /// Title of the planner.
         planner: &'static str,
-        /// What it does.
+        /// Phase of the planner.
         phase: String,
-        /// Steps done.
+        /// Completed steps.
         done: u32,
-        /// Steps in all.
+        /// Total steps.
         total: u32,
     },
-    /// The answer is shown.
+    /// The outcome is shown.
     Done,
-    /// The answer is shown: no planner found a plan.
+    /// The outcome is shown, and no planner found a plan.
     Infeasible,
-    /// Ended by the user.
+    /// Cancelled by the user.
     Cancelled,
-    /// Something went wrong.
     Failed(Failure),
 }
 
 impl PlanState {
-    /// Whether an answer is still to come.
+    /// True while the page waits for an outcome.
     pub(crate) const fn is_busy(&self) -> bool {
         matches!(self, Self::Opening | Self::Sending | Self::Queued | Self::Running { .. })
     }
 }
 
-/// Timelines of one iteration.
+/// Timelines of an iteration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shown {
-    /// The iteration.
     pub(crate) iteration: u32,
-    /// Planners with a plan, in the order of the results.
+    /// Planners with a plan, in result order.
     pub(crate) planners: Vec<PlannerKind>,
-    /// Timelines by planner, those that are there.
+    /// Loaded timelines by planner.
     pub(crate) timelines: Vec<(PlannerKind, Arc<Timeline>)>,
-    /// First looks at the large ones.
+    /// Overviews of large timelines.
     pub(crate) overviews: Vec<(PlannerKind, Arc<Overview>)>,
 }
 
 impl Shown {
-    /// The timeline of a planner.
+    /// Returns the timeline of a planner.
     pub(crate) fn timeline(&self, planner: PlannerKind) -> Option<Arc<Timeline>> {
         self.timelines.iter().find(|(kind, _)| *kind == planner).map(|(_, timeline)| Arc::clone(timeline))
     }
 
-    /// The first look at the timeline of a planner.
+    /// Returns the overview of a planner's timeline.
     pub(crate) fn overview(&self, planner: PlannerKind) -> Option<Arc<Overview>> {
         self.overviews.iter().find(|(kind, _)| *kind == planner).map(|(_, overview)| Arc::clone(overview))
     }
 
-    /// Whether the timelines of all these planners are there.
+    /// Returns true if the timelines of all given planners are loaded.
     fn has_all(&self, mut planners: impl Iterator<Item = PlannerKind>) -> bool {
         planners.all(|planner| self.timelines.iter().any(|(kind, _)| *kind == planner))
     }
 
-    /// Whether these are the very timelines of the other.
+    /// Compares the timelines by pointer.
     fn is_same(&self, other: &Self) -> bool {
         let pairs = self.timelines.iter().zip(&other.timelines);
         self.timelines.len() == other.timelines.len()
             && pairs.into_iter().all(|((_, one), (_, two))| Arc::ptr_eq(one, two))
     }
 
-    /// The largest makespan.
+    /// Maximum makespan.
     pub(crate) fn extent_ns(&self) -> u64 {
         let whole = self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns);
         whole.chain(self.overviews.iter().map(|(_, overview)| overview.makespan_ns)).max().unwrap_or(0)
     }
 }
 
-/// The state of the explore page.
+/// State of the explore page.
 #[derive(Clone, Copy)]
 pub(crate) struct Explore {
-    /// The scenario as it is edited; null before one is there.
+    /// Edited scenario; null before loading.
     pub(crate) scenario: RwSignal<Value>,
-    /// What the server finds wrong with it.
+    /// Validation errors from the server.
     pub(crate) errors: RwSignal<FieldErrors>,
-    /// What is no number at all, found here.
+    /// Input that is not a number, detected in the browser.
     pub(crate) unreadable: RwSignal<FieldErrors>,
-    /// Fields on the page, by pointer; errors of others are shown at their section.
+    /// Mounted fields, by JSON pointer. Errors of other fields appear at their section.
     pub(crate) fields: RwSignal<std::collections::BTreeSet<String>>,
-    /// Whether an edit can be undone, and redone.
+    /// Whether undo and redo are available.
     pub(crate) undoable: RwSignal<(bool, bool)>,
-    /// The scenario as the server stored it last.
+    /// Last scenario stored on the server.
     pub(crate) stored: RwSignal<Option<StoredScenario>>,
-    /// The last answer; it stays while the next one is computed.
+    /// Current outcome. It remains visible while the next outcome is computed.
     pub(crate) result: RwSignal<Option<Arc<StoredOutcome>>>,
-    /// Whether the last answer is one that was tried out, and is stored nowhere.
+    /// True if the current outcome is a preview that is not stored on the server.
     tried: RwSignal<bool>,
-    /// Where planning stands.
     pub(crate) state: RwSignal<PlanState>,
-    /// What is looked at.
     pub(crate) view: RwSignal<View>,
     /// Timelines of the shown iteration.
     pub(crate) shown: RwSignal<Shown>,
-    /// The same as the Gantt charts draw them: while a slider is dragged, a frame ahead of words and figures.
+    /// Timelines in the Gantt charts. During a slider drag they update one frame before text and
+    /// numbers.
     pub(crate) charted: RwSignal<Shown>,
-    /// Shown range of the time axis.
+    /// Visible time range.
     pub(crate) window: RwSignal<TimeWindow>,
-    /// Span that is selected.
+    /// Selected span.
     pub(crate) selection: RwSignal<Option<Selection>>,
     /// Span under the pointer.
     pub(crate) hover: RwSignal<Option<Selection>>,
-    /// What of the link could not be read, in words.
+    /// Error text for invalid parts of the link.
     pub(crate) link_words: RwSignal<Option<String>>,
-    /// The fragment of the link that the scenario came in whole, while it is stored nowhere else.
+    /// Fragment of a self-contained link, while the scenario is not stored on the server.
     pub(crate) unsaved: RwSignal<Option<String>>,
-    /// The self-contained link that was copied last.
+    /// Last copied self-contained link.
     pub(crate) contained_link: RwSignal<Option<String>>,
-    /// Pages of this room that are mounted; only where one is may the address bar be written. From one of its routes to another the
-    /// new page comes before the old one goes, so for a moment there are two.
+    /// Number of mounted explore pages. The page writes the address bar only if the number is
+    /// positive. When the route changes, the new page mounts before the old one unmounts, so the
+    /// number can be 2.
     mounted: RwSignal<u32>,
     history: StoredValue<History<Value>>,
-    /// Counts questions; an answer to an older question is dropped.
+    /// Request generation. Responses of older generations are discarded.
     generation: StoredValue<u64>,
-    /// The fragment of the link that leads here, until it is read.
+    /// Fragment of the followed link, until it is parsed.
     pub(crate) arrived: StoredValue<Option<String>>,
-    /// The generation with which the present scenario was opened.
+    /// Generation in which the current scenario was opened.
     opened: StoredValue<u64>,
-    /// The identifier or prefix by which it was opened; empty where it was started.
+    /// Identifier or prefix of the opened scenario; empty for new scenarios.
     named: StoredValue<String>,
-    /// The question that is tried out at the moment.
+    /// Preview request in progress.
     asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
-    /// How long a question may be under way before it gives way to a newer one, ms.
+    /// Timeout in ms after which a newer preview request replaces the running one.
     stall_timeout_ms: StoredValue<f64>,
-    /// Since when charts are ahead of words and figures, ms of the clock.
+    /// Time in ms since which the charts are newer than text and numbers.
     ahead_since: StoredValue<Option<f64>>,
     job: StoredValue<Option<String>>,
     timer: StoredValue<Option<TimeoutHandle>>,
     url_timer: StoredValue<Option<TimeoutHandle>>,
 }
 
-/// Edits closer together than this are stored once; what they would give is on screen long before.
+/// Debounce interval for storing edits. The preview appears earlier.
 const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(350);
 
 impl Explore {
-    /// An empty page.
+    /// Creates the state of an empty page.
     pub(crate) fn new() -> Self {
         Self {
             scenario: RwSignal::new(Value::Null),
@@ -216,7 +212,7 @@ impl Explore {
         }
     }
 
-    /// The scenario as a form.
+    /// Returns the scenario as a form.
     pub(crate) fn form(self) -> Form {
         let change = Callback::new(move |(pointer, value): (String, Option<Value>)| match value {
             Some(value) => self.set(&pointer, value),
@@ -226,17 +222,17 @@ impl Explore {
         Form { document: scenario, errors, unreadable, fields, change }
     }
 
-    /// Puts a value at a place of the scenario and plans again.
+    /// Sets a scenario value and plans again.
     pub(crate) fn set(&self, pointer: &str, value: Value) {
         self.edit(pointer, |scenario| crate::pointer::set(scenario, pointer, value));
     }
 
-    /// Takes a field of the scenario away and plans again.
+    /// Removes a scenario field and plans again.
     pub(crate) fn remove(&self, pointer: &str) {
         self.edit(pointer, |scenario| crate::pointer::remove(scenario, pointer));
     }
 
-    /// Changes the scenario under the name of the edited place, for undo, and plans again.
+    /// Applies an edit and plans again. `place` identifies the edited field in the undo history.
     pub(crate) fn edit(&self, place: &str, change: impl FnOnce(&mut Value)) {
         let before = self.scenario.get_untracked();
         let mut after = before.clone();
@@ -248,12 +244,12 @@ impl Explore {
         self.replace(after);
     }
 
-    /// Takes the last edit back.
+    /// Reverts the last edit.
     pub(crate) fn undo(&self) {
         self.step(History::undo);
     }
 
-    /// Makes the edit again that was taken back.
+    /// Reapplies the last reverted edit.
     pub(crate) fn redo(&self) {
         self.step(History::redo);
     }
@@ -279,7 +275,7 @@ impl Explore {
     fn plan_soon(&self) {
         let this = *self;
         let generation = self.next_generation();
-        // Nobody asks that question any more, and its worker is wanted for this one.
+        // The previous job is obsolete. Cancelling it frees the worker for the new request.
         self.abandon_job();
         self.state.set(PlanState::Sending);
         let timer = set_timeout_with_handle(
@@ -294,12 +290,12 @@ impl Explore {
             if let Some(old) = slot.take() {
                 old.clear();
             }
-            // A window without timers could not have come this far.
+            // `set_timeout` does not fail in a browser window.
             *slot = timer.ok();
         });
     }
 
-    /// Shows timelines, in the charts and wherever they are spoken of.
+    /// Sets the timelines in the charts and in the text.
     fn set_shown(&self, shown: Shown) {
         self.charted.set(shown.clone());
         self.shown.set(shown);
@@ -315,24 +311,24 @@ impl Explore {
         self.generation.get_value() == generation
     }
 
-    /// Takes note that a page of this room is there, until its owner goes.
+    /// Registers a mounted page until its reactive owner is disposed.
     pub(crate) fn mount(self) {
         self.mounted.update(|mounted| *mounted += 1);
         on_cleanup(move || self.mounted.update(|mounted| *mounted = mounted.saturating_sub(1)));
     }
 
-    /// Whether the explore page is the one that is shown.
+    /// Returns true if the explore page is visible.
     pub(crate) fn on_page(&self) -> bool {
         self.mounted.get() > 0
     }
 
-    /// The results in order, fastest first.
+    /// Results sorted by time, fastest first.
     pub(crate) fn results(&self) -> Results {
         Results(self.result.get())
     }
 
-    /// Identifier of the scenario whose answer is shown and stored; nothing while an answer is only tried out, for the server
-    /// knows nothing more of that.
+    /// Identifier of the scenario whose stored outcome is shown. Returns `None` for a preview,
+    /// because the server does not store previews.
     pub(crate) fn kept_scenario(&self) -> Option<String> {
         if self.tried.get() {
             return None;
@@ -340,13 +336,14 @@ impl Explore {
         self.result.with(|result| Some(result.as_ref()?.outcome.scenario.clone()))
     }
 
-    /// The judged plan of a planner.
+    /// Returns the validated plan of a planner.
     pub(crate) fn planned(&self, planner: PlannerKind) -> Option<Plan> {
         self.results().of(planner)?.plan()
     }
 }
 
-/// Whether two scenarios differ in their titles at most: a title is no part of the question, and nothing is planned again for it.
+/// Compares two scenarios without their titles. A title does not affect the plan, so a title edit
+/// does not trigger planning.
 fn asks_the_same(one: &Value, other: &Value) -> bool {
     let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
     let question = |scenario: &serde_json::Map<String, Value>| scenario.keys().filter(|key| *key != "title").count();
@@ -354,7 +351,7 @@ fn asks_the_same(one: &Value, other: &Value) -> bool {
         && one.iter().filter(|(key, _)| *key != "title").all(|(key, value)| other.get(key) == Some(value))
 }
 
-/// The state of the explore page.
+/// Returns the state of the explore page from the context.
 pub(crate) fn use_explore() -> Explore {
     expect_context()
 }

@@ -1,4 +1,4 @@
-//! The menu of everything that leaves the explore page as a file or a link.
+//! Export menu of the explore page: files and a self-contained link.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::gantt::picture;
 use crate::gantt::watch::theme;
 use crate::{clipboard, saving};
 
-/// Files of the shown answer, and the link that holds the scenario.
+/// Export menu: files of the current outcome, and the self-contained link.
 #[component]
 pub(crate) fn ExportMenu() -> impl IntoView {
     let explore = use_explore();
     let menu = NodeRef::<html::Details>::new();
     let words = RwSignal::new(None::<String>);
-    // A link that the browser refuses to copy, to be copied from a field.
+    // Link for manual copying if the clipboard is unavailable.
     let by_hand = RwSignal::new(None::<String>);
     let close = move |()| {
         if let Some(menu) = menu.get_untracked() {
@@ -106,7 +106,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
     }
 }
 
-/// Files of one plan.
+/// Export files of one plan.
 #[component]
 fn PlanFiles(
     id: String,
@@ -139,7 +139,7 @@ fn PlanFiles(
         let name = name.clone();
         move |_| refused(png_of(planner).and_then(|url| saving::address(&format!("{name}.png"), &url).ok()).is_some())
     };
-    // Ranks that work in groups hand nothing to each other.
+    // Ranks in context-parallel groups have no pipeline transfers.
     let is_pipeline = !timeline.is_grouped();
     let pipeline = is_pipeline.then(|| {
         view! {
@@ -162,7 +162,7 @@ fn PlanFiles(
     }
 }
 
-/// The chart of a planner as it stands on the page, on the colour of the page, as an address of data.
+/// Renders the chart of a planner on the page background and returns a PNG data URL.
 fn png_of(planner: PlannerKind) -> Option<String> {
     let selector = format!("canvas[data-testid=\"gantt-{}\"]", planner.id());
     let chart: web_sys::HtmlCanvasElement = document().query_selector(&selector).ok()??.dyn_into().ok()?;

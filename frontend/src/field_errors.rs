@@ -1,17 +1,17 @@
-//! What the server finds wrong, by the place in the scenario.
+//! Validation errors from the server, by JSON pointer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::problem::FieldProblem;
 
-/// Errors by JSON pointer.
+/// Validation errors by JSON pointer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldErrors {
     by_pointer: BTreeMap<String, String>,
 }
 
 impl FieldErrors {
-    /// The errors of a problem document; several of one field are joined.
+    /// Collects the errors of a problem document. Joins multiple errors of one field.
     pub(crate) fn of(problems: &[FieldProblem]) -> Self {
         let mut errors = Self::default();
         for problem in problems {
@@ -27,17 +27,17 @@ impl FieldErrors {
         errors
     }
 
-    /// The error of one field.
+    /// Returns the error of a field.
     pub(crate) fn at(&self, pointer: &str) -> Option<&str> {
         self.by_pointer.get(pointer).map(String::as_str)
     }
 
-    /// Wrong fields, by pointer.
+    /// JSON pointers of invalid fields.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = &str> {
         self.by_pointer.keys().map(String::as_str)
     }
 
-    /// Sets or clears the error of one field.
+    /// Sets or clears the error of a field.
     pub(crate) fn set(&mut self, pointer: &str, detail: Option<String>) {
         match detail {
             Some(detail) => self.by_pointer.insert(pointer.to_owned(), detail),
@@ -45,12 +45,12 @@ impl FieldErrors {
         };
     }
 
-    /// Whether a field at or below `prefix` is wrong.
+    /// Returns true if a field at or below `prefix` is invalid.
     pub(crate) fn any_under(&self, prefix: &str) -> bool {
         self.by_pointer.keys().any(|pointer| is_under(pointer, prefix))
     }
 
-    /// Errors at or below `prefix` of which no field on the page speaks.
+    /// Errors at or below `prefix` without a field on the page.
     pub(crate) fn unplaced(&self, prefix: &str, fields: &BTreeSet<String>) -> Vec<(String, String)> {
         self.by_pointer
             .iter()
@@ -59,7 +59,7 @@ impl FieldErrors {
             .collect()
     }
 
-    /// Errors of which neither a field nor any of the sections speaks.
+    /// Errors without a field on the page and outside all sections.
     pub(crate) fn homeless(&self, sections: &[&str], fields: &BTreeSet<String>) -> Vec<(String, String)> {
         let mut errors = self.unplaced("", fields);
         errors.retain(|(pointer, _)| !sections.iter().any(|section| is_under(pointer, section)));
@@ -67,13 +67,14 @@ impl FieldErrors {
     }
 }
 
-/// A place in the words of a form: "/model/modules/0/kv_heads" is "model, module 1, kv heads".
+/// Converts a JSON pointer to words: "/model/modules/0/kv_heads" becomes "model, module 1, kv
+/// heads".
 pub(crate) fn place_words(pointer: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for segment in pointer.split('/').skip(1) {
         let segment = segment.replace("~1", "/").replace("~0", "~").replace('_', " ");
         match (segment.parse::<usize>(), words.last_mut()) {
-            // Entries of a list are counted from one, in the singular.
+            // List entries are numbered from 1 and use the singular.
             (Ok(index), Some(list)) => {
                 let one = list.strip_suffix('s').unwrap_or(list);
                 *list = format!("{one} {}", index + 1);

@@ -1,7 +1,8 @@
-//! Keeps the keyboard focus near its place when the element that has it is removed or disabled.
+//! Moves the keyboard focus to a nearby element when the focused element is removed or disabled.
 //!
-//! Browsers then move the focus to the body, and the next Tab starts at the top of the page. Here it moves to the nearest element
-//! that follows in the document, otherwise to the nearest one before, otherwise to the content of the page.
+//! By default, browsers move the focus to the body, and the next Tab starts at the top of the page.
+//! This module moves the focus to the next focusable element in document order, or else to the
+//! previous one, or else to the main content.
 
 use std::cell::RefCell;
 
@@ -10,13 +11,14 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use web_sys::{Element, HtmlElement, MutationObserver, MutationObserverInit};
 
-/// What takes the focus. Buttons that delete are left out: a second press of Enter must not delete the next thing.
+/// Focusable elements. Delete buttons are excluded, because a second Enter would delete the next
+/// item.
 const FOCUSABLE: &str = "#main :is(a[href], button, input, select, textarea, summary, [tabindex]):not(:disabled, [tabindex=\"-1\"], [aria-label^=\"Delete \"])";
 
-/// Elements on each side that are remembered.
+/// Maximum stored elements per direction.
 const MOST: usize = 60;
 
-/// The element that has the focus, and where the focus may move.
+/// Focused element and candidate elements for the next focus.
 #[derive(Default)]
 struct Held {
     element: Option<HtmlElement>,
@@ -27,13 +29,13 @@ thread_local! {
     static HELD: RefCell<Held> = RefCell::default();
 }
 
-/// Watches the focus for as long as the page is open.
+/// Observes the focus for the lifetime of the page.
 pub(crate) fn watch() {
     let remember = Closure::<dyn FnMut()>::new(remember);
-    // In the capturing phase, so that the neighbours are those before any handler changes the page.
+    // The capturing phase records the neighbours before any handler changes the page.
     for event in ["focusin", "click"] {
         let listener = remember.as_ref().unchecked_ref();
-        // Without the listener the focus is lost as browsers lose it.
+        // If the listener cannot be added, the browser default applies.
         drop(document().add_event_listener_with_callback_and_bool(event, listener, true));
     }
     remember.forget();
@@ -49,23 +51,23 @@ pub(crate) fn watch() {
             .is_ok()
     });
     if is_observed {
-        // Lives as long as the page does.
+        // The closure lives as long as the page.
         callback.forget();
     }
 }
 
-/// Whether the focus is on an element that matches or inside of one.
+/// Returns true if the focused element matches the selector or is inside a matching element.
 pub(crate) fn is_in(selector: &str) -> bool {
     document().active_element().is_some_and(|active| active.closest(selector).ok().flatten().is_some())
 }
 
-/// Moves the focus, once the page shows the last changes, to the first element that matches.
+/// Moves the focus to the first matching element after pending DOM updates.
 pub(crate) fn move_to(selector: String) {
     set_timeout(
         move || {
             let element = document().query_selector(&selector).ok().flatten();
             if let Some(element) = element.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
-                // An element that refuses the focus leaves it where it is.
+                // If the element rejects the focus, the focus does not move.
                 drop(element.focus());
             }
         },
@@ -74,7 +76,8 @@ pub(crate) fn move_to(selector: String) {
 }
 
 fn remember() {
-    // Nothing is held after a click outside of the content: that focus was given up by intention.
+    // A click outside the content clears the stored element, because the user removed the focus on
+    // purpose.
     let held = held_now().unwrap_or_default();
     HELD.with(|known| {
         if let Ok(mut known) = known.try_borrow_mut() {
@@ -83,7 +86,7 @@ fn remember() {
     });
 }
 
-/// The focused element of the content and the elements around it.
+/// Focused element in the content, and the focusable elements around it.
 fn held_now() -> Option<Held> {
     let element = document().active_element()?.dyn_into::<HtmlElement>().ok()?;
     let main = element.closest("#main").ok().flatten()?;
@@ -99,7 +102,7 @@ fn held_now() -> Option<Held> {
     Some(Held { element: Some(element), neighbours })
 }
 
-/// Moves the focus on where its element is gone or disabled.
+/// Moves the focus if the focused element is removed or disabled.
 fn restore() {
     let is_lost = HELD.with(|held| {
         held.try_borrow().is_ok_and(|held| {

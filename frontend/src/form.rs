@@ -1,4 +1,4 @@
-//! A document that is edited field by field: what the fields of an editor have in common, whatever they edit.
+//! Form state of a JSON document, shared by all editor fields.
 
 use std::collections::BTreeSet;
 
@@ -8,41 +8,42 @@ use wasm_bindgen::JsCast;
 
 use crate::field_errors::FieldErrors;
 
-/// A document and what is wrong with it.
+/// JSON document with its validation errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
-    /// The document; null before one is there.
+    /// Document; null before loading.
     pub(crate) document: RwSignal<Value>,
-    /// What the server finds wrong with it.
+    /// Validation errors from the server.
     pub(crate) errors: RwSignal<FieldErrors>,
-    /// What is no number at all, found here.
+    /// Input that is not a number, detected in the browser.
     pub(crate) unreadable: RwSignal<FieldErrors>,
-    /// Fields on the page, by pointer; errors of others are shown elsewhere.
+    /// Mounted fields, by JSON pointer. Errors of other fields are displayed elsewhere.
     pub(crate) fields: RwSignal<BTreeSet<String>>,
-    /// Puts a value at a place, or takes it away.
+    /// Sets the value at a JSON pointer, or removes it for `None`.
     pub(crate) change: Callback<(String, Option<Value>)>,
 }
 
 impl Form {
-    /// Puts a value at a place of the document.
+    /// Sets the value at a JSON pointer.
     pub(crate) fn set(&self, pointer: &str, value: Value) {
         self.change.run((pointer.to_owned(), Some(value)));
     }
 
-    /// Takes a field of the document away.
+    /// Removes the value at a JSON pointer.
     pub(crate) fn remove(&self, pointer: &str) {
         self.change.run((pointer.to_owned(), None));
     }
 }
 
-/// Writes into a field what it said before: a signal that has not changed writes nothing.
+/// Restores the text of an input element. Necessary because an unchanged signal does not update the
+/// DOM.
 pub(crate) fn put_back(event: &web_sys::Event, text: &str) {
     if let Some(field) = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok()) {
         field.set_value(text);
     }
 }
 
-/// The form that a field stands in.
+/// Returns the form from the context.
 pub(crate) fn use_form() -> Form {
     expect_context()
 }

@@ -1,6 +1,6 @@
-//! Numbers as people read them: SI prefixes, three significant digits.
+//! Number formats with SI prefixes and three significant digits.
 
-/// Three significant digits, trailing zeros kept so that columns line up.
+/// Formats with three significant digits, including trailing zeros for column alignment.
 pub(crate) fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -16,7 +16,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     if magnitude >= 3 { format!("{sign}{}", group(&text)) } else { format!("{sign}{text}") }
 }
 
-/// Rounding first keeps 999.6 ms from being shown as "1000 ms".
+/// Rounds before the unit is chosen, so that 999.6 ms is not shown as "1000 ms".
 fn round_to_three(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
@@ -28,7 +28,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     if name.is_empty() { three_digits(value / unit) } else { format!("{}\u{202f}{name}", three_digits(value / unit)) }
 }
 
-/// A duration: "16.2 s", "431 ms", "12.3 µs".
+/// Formats a duration, for example "16.2 s", "431 ms" or "12.3 µs".
 pub(crate) fn seconds(value: f64) -> String {
     if value == 0.0 {
         return "0\u{202f}s".to_owned();
@@ -36,18 +36,18 @@ pub(crate) fn seconds(value: f64) -> String {
     scaled(value, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
 }
 
-/// A difference of durations with its sign: "−9.9 s".
+/// Formats a difference of durations with its sign, for example "−9.9 s".
 pub(crate) fn seconds_difference(value: f64) -> String {
     let sign = if value < 0.0 { "−" } else { "+" };
     format!("{sign}{}", seconds(value.abs()))
 }
 
-/// Memory in GiB: "71.3 GiB".
+/// Formats memory in GiB, for example "71.3 GiB".
 pub(crate) fn gib(value: f64) -> String {
     format!("{}\u{202f}GiB", three_digits(value))
 }
 
-/// A share as percent, never finer than a hundredth: "41.2 %", "0.31 %".
+/// Formats a fraction in percent with at most two decimals, for example "41.2 %" or "0.31 %".
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {
@@ -60,38 +60,38 @@ pub(crate) fn percent(share: f64) -> String {
     if percent <= -0.005 { format!("−{text}") } else { text }
 }
 
-/// A share as percent with its sign: "+1.34 %", "−14.3 %".
+/// Formats a fraction in percent with its sign, for example "+1.34 %" or "−14.3 %".
 pub(crate) fn signed_percent(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
     format!("{sign}{}", percent(share.abs()))
 }
 
-/// A text in which no line ends between a number and its per cent sign.
+/// Prevents line breaks between a number and its percent sign.
 pub(crate) fn units_kept(text: &str) -> String {
     text.replace(" %", "\u{202f}%")
 }
 
-/// A ratio: "1.61×".
+/// Formats a ratio, for example "1.61×".
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", three_digits(value))
 }
 
-/// A count with thousands grouped: "8,192".
+/// Formats a count with thousands separators, for example "8,192".
 pub(crate) fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
-/// A large count: "6.74 B", "1.2 M".
+/// Formats a large count, for example "6.74 B" or "1.2 M".
 pub(crate) fn large(value: f64) -> String {
     scaled(value, &[(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")])
 }
 
-/// A moment given in RFC 3339, to the minute: "2026-11-21 00:50".
+/// Formats an RFC 3339 timestamp to the minute, for example "2026-11-21 00:50".
 pub(crate) fn moment(rfc3339: &str) -> String {
     rfc3339.get(..16).map_or_else(|| rfc3339.to_owned(), |minutes| minutes.replace('T', " "))
 }
 
-/// A cluster in words, from "4 x 8 A100-80GB" to "4 nodes × 8 A100-80GB".
+/// Formats a cluster, for example "4 x 8 A100-80GB" as "4 nodes × 8 A100-80GB".
 pub(crate) fn cluster(words: &str) -> String {
     match words.split_once(" x ") {
         Some(("1", devices)) => format!("1 node × {devices}"),
@@ -100,13 +100,13 @@ pub(crate) fn cluster(words: &str) -> String {
     }
 }
 
-/// A text with its first letter large.
+/// Capitalizes the first letter.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A text as a sentence: a capital in front, a full stop behind unless it ends already.
+/// Capitalizes the first letter and adds a full stop if the text has no final punctuation.
 pub(crate) fn sentence(text: &str) -> String {
     let text = capitalised(text.trim());
     if text.is_empty() || text.ends_with(['.', '!', '?']) { text } else { text + "." }

@@ -1,8 +1,9 @@
-//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&sel=r3.s1.mb7.B&base=1f1b&cmp=abcdefghij`,
-//! `cmpe=...` of the engine compared with, and `layout=...` of modules.
+//! View state in the URL fragment, for example
+//! `#i=3&p=interleaved&t=1200us..3400us&sel=r3.s1.mb7.B&base=1f1b&cmp=abcdefghij`. Further keys are
+//! `cmpe=...` for the compared engine version and `layout=...` for the module layout.
 //!
-//! Every key may be absent, and a key that cannot be read is left out without touching the others, so that links
-//! made by older and newer versions open. What was left out is told, once and quietly.
+//! All keys are optional. The parser skips an invalid key and still reads the other keys, so that
+//! links from older and newer versions work. It reports the skipped keys in one message.
 
 mod action;
 
@@ -10,37 +11,38 @@ pub(crate) use action::ActionName;
 
 use api::planner::scenario::PlannerKind;
 
-/// Longest fragment that is looked at, in bytes.
+/// Maximum fragment length in bytes.
 const MAX: usize = 8 << 10;
-/// Keys that could not be read and are told by name; the rest is counted.
+/// Maximum number of invalid keys listed by name; the message counts the others.
 const TOLD: usize = 3;
-/// Length of a whole identifier.
+/// Length of a full identifier.
 const WHOLE: usize = 52;
-/// Shortest prefix of one.
+/// Minimum length of an identifier prefix.
 const MIN: usize = 10;
 
-/// What is looked at.
+/// View state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct View {
-    /// Iteration shown, from 0.
+    /// Iteration, from 0.
     pub(crate) iteration: Option<u32>,
-    /// Planner whose reasons are shown.
+    /// Planner in the explanation panel.
     pub(crate) planner: Option<PlannerKind>,
-    /// Shown range of the time axis, in ns; absent: all of it.
+    /// Visible time range in ns; `None` for the full range.
     pub(crate) window_ns: Option<(u64, u64)>,
-    /// Planner that speed-ups are measured against.
+    /// Reference planner for speed-ups.
     pub(crate) baseline: Option<PlannerKind>,
-    /// Layout of the modules that is looked at, by its name in the sweep.
+    /// Selected module layout, by its name in the sweep.
     pub(crate) layout: Option<String>,
-    /// Action that is selected, in the plan of a planner.
+    /// Selected action.
     pub(crate) action: Option<ActionName>,
-    /// Scenario that this one is compared with.
+    /// Scenario for comparison.
     pub(crate) compared: Option<ScenarioPrefix>,
-    /// Engine whose answer is meant, its name in letters that need no escape; absent: the present one, or the latest.
+    /// Engine version of the compared outcome, in URL-safe characters. `None` selects the current
+    /// or the latest version.
     pub(crate) compared_engine: Option<String>,
 }
 
-/// A scenario by identifier or prefix, as links write it.
+/// Identifier or prefix of a scenario in links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScenarioPrefix {
     bytes: [u8; WHOLE],
@@ -48,7 +50,7 @@ pub(crate) struct ScenarioPrefix {
 }
 
 impl ScenarioPrefix {
-    /// Reads one, in either case.
+    /// Parses an identifier or prefix, in upper or lower case.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
         let text = text.to_ascii_lowercase();
@@ -60,17 +62,17 @@ impl ScenarioPrefix {
         Some(Self { bytes, length: text.len() })
     }
 
-    /// As it is written.
+    /// Returns the text form.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
 
-/// Letters of the longest name of a layout: a model has a handful of modules.
+/// Maximum length of a layout name, in characters.
 const MAX_NAME: usize = 400;
 
 impl View {
-    /// Reads a fragment, with or without its `#`, and says in words what of it could not be read.
+    /// Parses a fragment, with or without `#`. The second value is a message about invalid keys.
     pub(crate) fn parse_telling(fragment: &str) -> (Self, Option<String>) {
         let mut view = Self::default();
         let fragment = fragment.trim_start_matches('#');
@@ -105,7 +107,7 @@ impl View {
         (view, words)
     }
 
-    /// The fragment without its `#`, empty for the default view.
+    /// Formats the fragment without `#`; empty for the default view.
     pub(crate) fn write(&self) -> String {
         let mut pairs = Vec::new();
         if let Some(iteration) = self.iteration {
@@ -136,7 +138,7 @@ impl View {
     }
 }
 
-/// A name of letters that need no escape.
+/// Returns the name if it contains only URL-safe characters.
 fn plain_name(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     (!text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_plain)).then(|| text.to_owned())
@@ -144,14 +146,14 @@ fn plain_name(text: &str) -> Option<String> {
 
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// Reads a range of the time axis.
+/// Parses a time range.
 pub(crate) fn parse_window(text: &str) -> Option<(u64, u64)> {
     let (start, end) = text.split_once("..")?;
     let window = (parse_time(start)?, parse_time(end)?);
     (window.0 < window.1).then_some(window)
 }
 
-/// Writes a range of the time axis.
+/// Formats a time range.
 pub(crate) fn write_window((start, end): (u64, u64)) -> String {
     format!("{}..{}", write_time(start), write_time(end))
 }
@@ -161,11 +163,12 @@ fn parse_time(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(digits);
     let scale = UNITS.iter().find(|(name, _)| *name == unit)?.1;
     let value = number.parse::<f64>().ok()? * scale as f64;
-    // Up to 2^53 ns, a hundred days, a float holds every nanosecond.
+    // An `f64` is exact up to 2^53 ns, about a hundred days.
     (0.0..9e15).contains(&value).then_some(value.round() as u64)
 }
 
-/// The largest unit that needs no decimals, so that reading gives back the same nanoseconds.
+/// Formats a time in the largest unit that needs no decimals, so that parsing returns the same
+/// nanoseconds.
 fn write_time(ns: u64) -> String {
     let (unit, scale) =
         UNITS.iter().rev().find(|(_, scale)| ns > 0 && ns.is_multiple_of(*scale)).copied().unwrap_or(UNITS[0]);

@@ -1,4 +1,4 @@
-//! The pages.
+//! Dashboard pages.
 
 pub(crate) mod access;
 pub(crate) mod accuracy;

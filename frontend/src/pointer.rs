@@ -1,19 +1,18 @@
-//! Places in the scenario by JSON pointer (RFC 6901).
+//! Reads and writes scenario values by JSON pointer (RFC 6901).
 
 use serde_json::{Map, Value};
 
-/// The value at a pointer; a null counts as absent.
+/// Returns the value at a pointer, or `None` for a missing value and for null.
 pub(crate) fn get<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
     root.pointer(pointer).filter(|value| !value.is_null())
 }
 
-/// The text at a pointer.
 pub(crate) fn text(root: &Value, pointer: &str) -> Option<String> {
     get(root, pointer).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Puts a value at a pointer, making the objects on the way; where an array or a plain value is in the way, nothing
-/// is changed.
+/// Sets the value at a pointer and creates missing objects on the path. If the path crosses an
+/// array out of bounds or a scalar, nothing changes.
 pub(crate) fn set(root: &mut Value, pointer: &str, value: Value) {
     let Some((parent, last)) = pointer.rsplit_once('/') else {
         *root = value;
@@ -33,7 +32,6 @@ pub(crate) fn set(root: &mut Value, pointer: &str, value: Value) {
     }
 }
 
-/// Takes the field at a pointer away.
 pub(crate) fn remove(root: &mut Value, pointer: &str) {
     if let Some((parent, last)) = pointer.rsplit_once('/')
         && let Some(Value::Object(fields)) = root.pointer_mut(parent)
@@ -63,18 +61,19 @@ fn unescape(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }
 
-/// The number that a text means, whole where it is written whole: counts must not become floats on the wire.
+/// Parses a number. Integral values become JSON integers, because the API rejects floats for
+/// counts.
 pub(crate) fn parse_number(text: &str) -> Option<Value> {
     let text = text.trim();
     if let Ok(whole) = text.parse::<i64>() {
         return Some(whole.into());
     }
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
-    // 1e3 typed into a count field is the count 1000.
+    // "1e3" in a count field is the integer 1000.
     if value.fract() == 0.0 && value.abs() < 9e15 { Some((value as i64).into()) } else { Some(value.into()) }
 }
 
-/// A number as it stands in its input.
+/// Formats a number for an input field.
 pub(crate) fn write_number(value: &Value) -> String {
     match value.as_f64() {
         Some(number) if number.fract() == 0.0 && number.abs() < 9e15 => format!("{number:.0}"),

@@ -1,4 +1,5 @@
-//! Profiles as pages show them: what they put into a scenario, in words, and scenarios that are planned with them.
+//! Profiles in the dashboard: effect on a scenario, source, and the scenarios planned with a
+//! profile.
 
 mod effect;
 mod factors;
@@ -9,12 +10,12 @@ pub(crate) use factors::Factors;
 use api::profile::{ProfileSource, ProfileSummary};
 use leptos::prelude::*;
 
-/// The page that shows a profile.
+/// URL of a profile page.
 pub(crate) fn page(id: &str) -> String {
     format!("/profiles/{id}")
 }
 
-/// Where a profile comes from, in words.
+/// Describes the source of a profile.
 pub(crate) fn source_words(source: &ProfileSource) -> String {
     match source {
         ProfileSource::Files { formats } if formats.is_empty() => "files".to_owned(),
@@ -23,7 +24,6 @@ pub(crate) fn source_words(source: &ProfileSource) -> String {
     }
 }
 
-/// A link to a profile.
 #[component]
 pub(crate) fn ProfileLink(summary: ProfileSummary) -> impl IntoView {
     view! { <a href=page(&summary.id) data-testid="profile-link">{summary.name}</a> }

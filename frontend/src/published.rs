@@ -1,16 +1,15 @@
-//! Published values beside ours, as a table.
+//! Table of published and computed values.
 
 use api::papers::{Difference, DifferenceOf, PaperFigure, PublishedValue};
 use leptos::prelude::*;
 
 use crate::format;
 
-/// Published values beside ours.
 #[component]
 pub(crate) fn FigureTable(
-    /// One row each.
+    /// One row per figure.
     figures: Vec<PaperFigure>,
-    /// What the table holds, for those who do not see it.
+    /// Accessible name of the table.
     label: String,
 ) -> impl IntoView {
     let rows = figures.into_iter().map(figure_row).collect_view();

@@ -1,4 +1,4 @@
-//! Scenarios that were opened last in this browser.
+//! Recently opened scenarios in this browser.
 
 use api::path;
 use api::scenario::StoredScenario;
@@ -7,19 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage;
 
-/// Scenarios that are remembered.
+/// Maximum number of stored entries.
 const MOST: usize = 12;
-/// Of them, those that are shown.
+/// Maximum number of displayed entries.
 const SHOWN: usize = 6;
 
-/// A scenario that was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opened {
-    /// Identifier.
     pub(crate) id: String,
-    /// Unique prefix, when it was opened.
+    /// Identifier prefix that was unique when the scenario was opened.
     pub(crate) short: String,
-    /// Title, or what it is made of.
+    /// Title, or model and cluster if the scenario has no title.
     pub(crate) title: String,
 }
 
@@ -27,14 +25,14 @@ thread_local! {
     static CHANGES: ArcRwSignal<u32> = ArcRwSignal::new(0);
 }
 
-/// Those that were opened last, the last one first.
+/// Returns recently opened scenarios, newest first.
 pub(crate) fn opened() -> Vec<Opened> {
     CHANGES.with(|changes| changes.try_get());
-    // What another version wrote is forgotten rather than guessed at.
+    // Entries with an unknown format are discarded.
     storage::read(storage::RECENT).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Remembers that a scenario was opened.
+/// Adds a scenario to the recent scenarios.
 pub(crate) fn remember(stored: &StoredScenario) {
     let scenario = &stored.scenario;
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
@@ -50,7 +48,7 @@ pub(crate) fn remember(stored: &StoredScenario) {
     }
 }
 
-/// A scenario that cannot be opened any more.
+/// Removes a scenario that can no longer be opened.
 pub(crate) fn forget(id: &str) {
     if untrack(pinned).is_some_and(|pinned| pinned.id.starts_with(id)) {
         pin(None);
@@ -66,13 +64,13 @@ pub(crate) fn forget(id: &str) {
     }
 }
 
-/// The scenario that others are held against until it is put away.
+/// Returns the pinned scenario for comparison.
 pub(crate) fn pinned() -> Option<Opened> {
     CHANGES.with(|changes| changes.try_get());
     storage::read(storage::PINNED).and_then(|text| serde_json::from_str(&text).ok())
 }
 
-/// Pins a scenario, or none.
+/// Pins a scenario, or removes the pin.
 pub(crate) fn pin(scenario: Option<&Opened>) {
     match scenario.map(serde_json::to_string) {
         Some(Ok(text)) => storage::write(storage::PINNED, &text),
@@ -81,7 +79,7 @@ pub(crate) fn pin(scenario: Option<&Opened>) {
     CHANGES.with(|changes| changes.update(|changes| *changes += 1));
 }
 
-/// Puts one in front of the others, once.
+/// Moves a scenario to the front and removes duplicates.
 fn in_front(now: Opened, mut list: Vec<Opened>) -> Vec<Opened> {
     list.retain(|opened| opened.id != now.id);
     list.insert(0, now);
@@ -89,7 +87,7 @@ fn in_front(now: Opened, mut list: Vec<Opened>) -> Vec<Opened> {
     list
 }
 
-/// Links to what was opened last; nothing where nothing was.
+/// Links to recent scenarios. Hidden if the list is empty.
 #[component]
 pub(crate) fn OpenedLast(heading: &'static str) -> impl IntoView {
     move || {

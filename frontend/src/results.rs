@@ -1,4 +1,4 @@
-//! The middle of the explore page: title, iterations, ranked table, charts.
+//! Centre column on the explore page: title, iterations, ranking table, charts.
 
 mod asked;
 mod assignment;
@@ -31,7 +31,7 @@ use leptos::prelude::*;
 use crate::explore::{Explore, PlanState, use_explore};
 use crate::notice::FailureNotice;
 
-/// Everything that is shown of an answer.
+/// All results for the open scenario.
 #[component]
 pub(crate) fn Results() -> impl IntoView {
     let explore = use_explore();
@@ -40,7 +40,7 @@ pub(crate) fn Results() -> impl IntoView {
     let outdated = Memo::new(move |_| status::is_outdated(explore));
     let failure = move || {
         explore.state.with(|state| match state {
-            // A wrong field has its message at the field.
+            // Errors for a field appear next to this field.
             PlanState::Failed(failure) if !failure.names_fields() => Some(failure.clone()),
             _ => None,
         })
@@ -67,15 +67,16 @@ pub(crate) fn Results() -> impl IntoView {
     }
 }
 
-/// What stands below the charts; it comes when these are painted, and follows a slider when that rests.
+/// Cards below the charts. They render after the first chart paint, and update only when a slider
+/// stops.
 #[component]
 fn Further() -> impl IntoView {
     let at_rest = use_explore().at_rest();
     let is_due = RwSignal::new(false);
-    // Charts are painted in the frame after the one in which they were made.
+    // Charts are painted in the frame after their creation, so wait for two frames.
     request_animation_frame(move || {
         request_animation_frame(move || {
-            // Who has gone meanwhile needs them no more.
+            // The user may have left the page.
             is_due.try_set(true);
         });
     });
@@ -97,7 +98,7 @@ fn Further() -> impl IntoView {
     }
 }
 
-/// Where time and memory of the ranks go; only where somebody found a plan.
+/// Breakdown of time and memory per rank. Hidden if no planner found a plan.
 #[component]
 fn BreakdownCards() -> impl IntoView {
     let explore = use_explore();
@@ -112,12 +113,12 @@ fn BreakdownCards() -> impl IntoView {
     }
 }
 
-/// Plans again; a link that did not open is opened again from the start.
+/// Plans again. A link that failed to open reloads the page.
 fn begin_again(explore: Explore) {
     if explore.scenario.with_untracked(serde_json::Value::is_object) {
         explore.retry();
     } else {
-        // A browser that refuses to reload leaves the page as it is.
+        // If the browser refuses to reload, the page stays unchanged.
         drop(window().location().reload());
     }
 }

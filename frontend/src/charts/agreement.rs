@@ -1,4 +1,4 @@
-//! Predicted against measured values, both axes logarithmic.
+//! Scatter plot of predicted against measured values on two logarithmic axes.
 
 use std::sync::Arc;
 
@@ -14,13 +14,12 @@ use super::{Colours, MAX_POINTS, colour, configuration};
 use crate::format;
 use crate::gantt::watch::theme_version;
 
-/// Half the width of the band beside equality.
+/// Relative half-width of the band around the line of equality.
 const BAND: f64 = 0.1;
 
-/// Points of a set, the line of equality, and a band of ten per cent beside it.
+/// Points of an accuracy set, the line of equality, and a 10 % band around it.
 #[component]
 pub(crate) fn AgreementChart(
-    /// The set.
     #[prop(into)]
     set: Signal<Arc<AccuracySet>>,
 ) -> impl IntoView {
@@ -57,15 +56,16 @@ pub(crate) fn AgreementChart(
     }
 }
 
-/// The least and the largest value, with room beside them; what is not positive has no logarithm.
+/// Minimum and maximum value with a margin. Skips values that are not positive, because they have
+/// no logarithm.
 fn extent(points: &[AccuracyPoint]) -> (f64, f64) {
     let values = || points.iter().flat_map(|point| [point.measured, point.predicted]).filter(|value| *value > 0.0);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     if most > 0.0 { (least / 1.25, most * 1.25) } else { (0.1, 10.0) }
 }
 
-/// Round values for an axis: powers of ten with their doubles and halves, or an even scale where the range holds
-/// hardly any.
+/// Round axis values: powers of ten with their doubles and halves, or a linear scale if the range
+/// contains very few of them.
 fn marks(from: f64, to: f64, most: usize) -> Vec<(f64, String)> {
     let found = decades(from, to, most);
     if found.len() >= 2 {
@@ -92,7 +92,8 @@ fn hover_text(point: &AccuracyPoint, unit: &str) -> String {
     format!("{name}measured {measured} {unit}<br>predicted {predicted} {unit}, {error}")
 }
 
-/// The plot as JSON. Positions are decimal logarithms, so that the marks of the axes can be chosen.
+/// Returns the plot as JSON. Positions are decimal logarithms, so the code can choose the tick
+/// values.
 fn plot(set: &AccuracySet, width_px: f64, colours: &Colours) -> String {
     let (least, most) = extent(&set.points);
     let ends = vec![least.log10(), most.log10()];
@@ -156,7 +157,7 @@ fn plot(set: &AccuracySet, width_px: f64, colours: &Colours) -> String {
     plot.to_json()
 }
 
-/// A colour written "#rrggbb", thin enough to see a grid through.
+/// Returns a "#rrggbb" colour with reduced opacity, so that the grid stays visible.
 fn translucent(colour: &str) -> String {
     format!("{colour}22")
 }

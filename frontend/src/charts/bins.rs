@@ -1,18 +1,18 @@
-//! A histogram's bins as they are drawn: on a linear axis, or on a logarithmic one where they grow.
+//! Histogram bins for a linear axis, or for a logarithmic axis if the bin width grows with the
+//! value.
 
 use api::planner::outcome::HistogramColumns;
 
-/// How values become positions.
+/// Axis scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// As they are.
     Linear,
-    /// Their decimal logarithm.
+    /// Decimal logarithm.
     Logarithmic,
 }
 
 impl Scale {
-    /// The scale on which the bins are more even in width.
+    /// Selects the scale with more uniform bin widths.
     pub(crate) fn of(edges: &[f64]) -> Self {
         if edges.first().is_none_or(|&first| first <= 0.0) {
             return Self::Linear;
@@ -26,7 +26,7 @@ impl Scale {
         if unevenness(f64::log10) * 1.5 < unevenness(|value| value) { Self::Logarithmic } else { Self::Linear }
     }
 
-    /// Position of a value.
+    /// Position on the axis, in scale units.
     pub(crate) fn position(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -35,20 +35,21 @@ impl Scale {
     }
 }
 
-/// A bar.
+/// Histogram bar.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bar {
-    /// Position of its middle.
+    /// Centre, in scale units.
     pub(crate) middle: f64,
-    /// Its width, in positions.
+    /// Width, in scale units.
     pub(crate) width: f64,
-    /// Its height.
+    /// Height.
     pub(crate) count: u64,
-    /// The values in it, for example "1,024 – 2,047".
+    /// Value range as text, for example "1,024 – 2,047".
     pub(crate) values: String,
 }
 
-/// The bars of a histogram; a bin without width is as narrow as can be seen.
+/// Computes the bars of a histogram. A bin with zero width becomes a bar with the minimum visible
+/// width.
 pub(crate) fn bars(histogram: &HistogramColumns, scale: Scale) -> Vec<Bar> {
     let at = |edge: f64| scale.position(edge);
     let span = match (histogram.edges.first(), histogram.edges.last()) {
@@ -69,14 +70,14 @@ pub(crate) fn bars(histogram: &HistogramColumns, scale: Scale) -> Vec<Bar> {
         .collect()
 }
 
-/// Whole numbers between two edges, the upper one excluded.
+/// Integers in the half-open interval between two edges.
 fn values(from: f64, to: f64) -> String {
     let (first, last) = (from.ceil(), (to.ceil() - 1.0).max(from.ceil()));
     let (first, last) = (number(first), number(last));
     if first == last { first } else { format!("{first} – {last}") }
 }
 
-/// A value with thousands separated, and one decimal only below ten.
+/// Formats a value with thousands separators; values below 10 have one decimal.
 pub(crate) fn number(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.1}");
@@ -84,7 +85,7 @@ pub(crate) fn number(value: f64) -> String {
     crate::gantt::describe::grouped(value.max(0.0).round() as u64)
 }
 
-/// At most `most` round values to write below a logarithmic axis, or at least the powers of ten.
+/// Round label values for a logarithmic axis, at most `most`. Returns at least the powers of ten.
 pub(crate) fn decades(from: f64, to: f64, most: usize) -> Vec<(f64, String)> {
     let all = marks(from, to, &[1.0, 2.0, 5.0]);
     if all.len() <= most { all } else { marks(from, to, &[1.0]) }

@@ -1,4 +1,4 @@
-//! A few curves over one axis, told apart by colour and dash.
+//! Line chart with several curves that differ in colour and dash.
 
 use leptos::prelude::*;
 use plotly::common::{DashType, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, Title};
@@ -10,18 +10,14 @@ use super::{Colours, colour, configuration};
 use crate::gantt::Theme;
 use crate::gantt::watch::{theme, theme_version};
 
-/// How a line is broken.
+/// Dash pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dash {
-    /// Not at all.
     Solid,
-    /// Dashes.
     Dashed,
-    /// Dots.
     Dotted,
-    /// Dashes and dots by turns.
     Alternating,
-    /// Long dashes, for what is no measurement but a limit.
+    /// Long dashes, for limits.
     Long,
 }
 
@@ -36,7 +32,7 @@ impl Dash {
         }
     }
 
-    /// As SVG writes it, for the legend.
+    /// SVG `stroke-dasharray` value for the legend.
     pub(super) const fn strokes(self) -> &'static str {
         match self {
             Self::Solid => "none",
@@ -48,33 +44,31 @@ impl Dash {
     }
 }
 
-/// How the points of a curve are joined.
+/// Interpolation and marker style of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each value lasts until the next.
+    /// Step function: each value holds until the next point.
     Steps,
-    /// Straight, with a mark at each point.
+    /// Straight segments with a marker at each point.
     Marked,
-    /// Straight, to compare with; the pointer does not name it.
+    /// Straight reference line without hover text.
     Level,
-    /// Marks alone, as rings around points of other curves.
+    /// Ring markers without a line, for highlighting points of other curves.
     Rings,
 }
 
-/// One curve.
+/// Curve of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Curve {
-    /// What the legend and the pointer call it.
+    /// Name in the legend and the hover text.
     pub(crate) name: String,
-    /// Colour on a light page, "#rrggbb".
+    /// Colour in the light theme, "#rrggbb".
     pub(crate) light: &'static str,
-    /// Colour on a dark page.
+    /// Colour in the dark theme, "#rrggbb".
     pub(crate) dark: &'static str,
-    /// How its line is broken.
     pub(crate) dash: Dash,
-    /// How its points are joined.
     pub(crate) form: Form,
-    /// Points, from left to right.
+    /// Points sorted by x.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -84,22 +78,22 @@ impl Curve {
     }
 }
 
-/// The curves over one axis: times in seconds upwards, or what `up` says.
+/// Line chart of several curves. The y axis is time in seconds unless `up` gives another title.
 #[component]
 pub(crate) fn CurveChart(
-    /// Curves, in the order of the legend.
+    /// Curves in legend order.
     #[prop(into)]
     curves: Signal<Vec<Curve>>,
-    /// What the points are over.
+    /// Title of the x axis.
     #[prop(into)]
     over: Signal<String>,
-    /// What is upwards, where that is no time in seconds.
+    /// Title of the y axis, if it is not time in seconds.
     #[prop(into, default = String::new())]
     up: String,
-    /// What is shown, for those who do not see it.
+    /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,
-    /// Names the chart in tests.
+    /// Identifier for tests.
     test_id: &'static str,
 ) -> impl IntoView {
     let version = theme_version();
@@ -142,7 +136,8 @@ pub(crate) fn CurveChart(
     }
 }
 
-/// Least and largest of all values, with a little room; iteration times lie close together, so zero is not shown.
+/// Minimum and maximum over all values with a margin. The axis does not start at zero, because
+/// iteration times are close together.
 fn extent(curves: &[Curve]) -> (f64, f64) {
     let values = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
@@ -153,7 +148,7 @@ fn extent(curves: &[Curve]) -> (f64, f64) {
     (least - room, most + room)
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
     let mut plot = Plot::new();
     let value = if up.is_empty() { "%{y:.4~g} s" } else { "%{y:.4~g}" };

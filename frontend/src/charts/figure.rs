@@ -1,4 +1,4 @@
-//! One chart in its place: loading, drawn, or a message why not.
+//! Component for one plotly.js chart with its loading and error states.
 
 use leptos::html;
 use leptos::prelude::*;
@@ -11,7 +11,7 @@ use crate::client::pause;
 use crate::gantt::watch::{SizeObserver, css_variables};
 use crate::saving;
 
-/// The element of a plot; frees the plot when the component goes.
+/// DOM element of a plot. Frees the plot when the component unmounts.
 struct Mounted {
     element: HtmlElement,
     _size: Option<SizeObserver>,
@@ -24,18 +24,19 @@ impl Drop for Mounted {
     }
 }
 
-/// Which of the chart's work is under way; at most one plotly.js call at a time, and the latest plot wins.
+/// State of the redraw queue. At most one plotly.js call runs at a time, and the latest plot wins.
 #[derive(Debug, Clone, Copy, Default)]
 struct Work {
     busy: bool,
     due: bool,
-    /// Counts the plots that were asked for.
+    /// Number of redraw requests.
     asked: u32,
 }
 
-/// A chart that stands is drawn again when nothing new has come for so long, so that what moves with the hand goes before it.
+/// A redraw of an existing chart waits for this interval without new data, so that elements under
+/// the pointer update first.
 const REST_MS: i32 = 60;
-/// Or after so long, while something new keeps coming.
+/// Maximum redraw delay while new data keeps arriving.
 const PATIENCE_MS: f64 = 400.0;
 
 #[derive(Clone, Copy)]
@@ -82,12 +83,12 @@ impl Drawing {
         }
     }
 
-    /// Listens for clicks from the first drawing on; before it there is nothing to click.
+    /// Adds the click listener after the first draw.
     fn listen(self) {
         let Some(on_pick) = self.on_pick else { return };
         self.mounted.try_update_value(|mounted| {
             if let Some(mounted) = mounted.as_mut().filter(|mounted| mounted.clicks.is_none()) {
-                // Without clicks the table beside the chart still has every mark.
+                // If the listener fails, the table next to the chart still lists all points.
                 mounted.clicks = script::on_click(&mounted.element, move |trace, mark| on_pick.run((trace, mark))).ok();
             }
         });
@@ -116,24 +117,24 @@ impl Drawing {
     }
 }
 
-/// A plot of plotly.js.
+/// Plotly.js chart.
 #[component]
 pub(super) fn Figure(
-    /// The plot as JSON; none while there is nothing to draw.
+    /// Plot as JSON; `None` if no data is available.
     #[prop(into)]
     plot: Signal<Option<String>>,
-    /// What it shows, for those who do not see it.
+    /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,
-    /// Class that gives the chart its height.
+    /// CSS class that sets the height.
     class: &'static str,
-    /// Set to the width of the chart, in px.
+    /// Receives the chart width in px.
     #[prop(optional)]
     width: Option<RwSignal<f64>>,
-    /// Height in px, where it depends on what is drawn.
+    /// Height in px, if it depends on the data.
     #[prop(optional, into)]
     height: Option<Signal<f64>>,
-    /// Told of the trace and the number of a mark that is clicked.
+    /// Called with the trace index and the point index after a click.
     #[prop(optional_no_strip)]
     on_pick: Option<Callback<(usize, usize)>>,
 ) -> impl IntoView {
@@ -160,7 +161,8 @@ pub(super) fn Figure(
             }
             if now > 0.0 && drawing.drawn.try_get_untracked() == Some(true) {
                 let resized = resized.clone();
-                // A chart that is hidden meanwhile cannot be fitted; it is when it is shown again.
+                // Plotly.js cannot resize a hidden chart. The chart is resized when it becomes
+                // visible.
                 spawn_local(async move {
                     if let Ok(promise) = script::resize(&resized) {
                         drop(JsFuture::from(promise).await);
@@ -198,7 +200,7 @@ pub(super) fn Figure(
     }
 }
 
-/// Saves the chart as a picture; in sight while the pointer or the focus is on it.
+/// Buttons that save the chart as an image. They are visible on hover or focus.
 #[component]
 fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
     let save = move |format: &'static str| {
@@ -227,7 +229,7 @@ fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
     view! { <span class="chart-saves">{button("png", "PNG")}{button("svg", "SVG")}</span> }
 }
 
-/// The first words of what a chart shows.
+/// Start of a chart label, for file names.
 fn short(label: &str) -> &str {
     let first = label.split(['.', ':', ';']).next().unwrap_or(label).trim();
     let end = first.char_indices().nth(60).map_or(first.len(), |(at, _)| at);

@@ -1,4 +1,4 @@
-//! The histogram of a workload.
+//! Workload histogram.
 
 use api::planner::outcome::HistogramColumns;
 use leptos::prelude::*;
@@ -13,16 +13,16 @@ use crate::format;
 use crate::gantt::describe::grouped;
 use crate::gantt::watch::theme_version;
 
-/// Room for a label below the axis, in px.
+/// Width per axis label, in px.
 const PX_PER_LABEL: f64 = 45.0;
 
-/// A histogram with its mean, median and 99th percentile.
+/// Histogram with mean, median and 99th percentile.
 #[component]
 pub(crate) fn Histogram(
-    /// Bins and counts; none while they are on their way.
+    /// Bins and counts; `None` during loading.
     #[prop(into)]
     data: Signal<Option<HistogramColumns>>,
-    /// What the values count, for example "tokens per sample".
+    /// Unit of the values, for example "tokens per sample".
     #[prop(into)]
     unit: Signal<String>,
 ) -> impl IntoView {
@@ -37,7 +37,7 @@ pub(crate) fn Histogram(
         data.with(|data| {
             data.as_ref().map(|data| {
                 [
-                    // As texts beside the chart write it.
+                    // Same number format as in the text next to the chart.
                     ("mean", format::three_digits(data.mean)),
                     ("median", number(data.median)),
                     ("p99", number(data.p99)),
@@ -67,7 +67,7 @@ pub(crate) fn Histogram(
     }
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -> String {
     let scale = Scale::of(&data.edges);
     let bars = bars(data, scale);
@@ -116,7 +116,7 @@ fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -
     with_widths(&plot.to_json(), &widths)
 }
 
-/// Gives every bar its own width, which the crate's bars have no setter for.
+/// Adds individual bar widths to the JSON, because the plotly crate has no setter for them.
 fn with_widths(plot: &str, widths: &[f64]) -> String {
     match serde_json::from_str::<serde_json::Value>(plot) {
         Ok(mut value) => {
@@ -125,7 +125,7 @@ fn with_widths(plot: &str, widths: &[f64]) -> String {
             }
             value.to_string()
         }
-        // Equal widths are the second best.
+        // Falls back to equal widths.
         Err(_) => plot.to_owned(),
     }
 }

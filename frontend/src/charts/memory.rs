@@ -1,4 +1,4 @@
-//! Memory of one rank over time, planner beside planner.
+//! Chart of one rank's memory over time for several planners.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,16 @@ use crate::gantt::{RIGHT_MARGIN_PX, TimeWindow, axis, cursor_ns, rows, time_text
 
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 
-/// The memory of one plan or schedule.
+/// Memory curve of a plan or schedule.
 #[derive(Debug, Clone)]
 pub(crate) struct MemoryLine {
-    /// Name.
     pub(crate) title: String,
-    /// How it is drawn.
     pub(crate) stroke: Stroke,
-    /// What holds the memory.
+    /// Timeline with the memory samples.
     pub(crate) timeline: Arc<Timeline>,
 }
 
-/// Bytes of what memory is shown in, and its symbol after a number.
+/// Bytes per display unit, and the unit symbol.
 fn unit() -> (f64, &'static str) {
     match measure() {
         Measure::Physical => (BYTES_PER_GIB, " GiB"),
@@ -37,19 +35,18 @@ fn unit() -> (f64, &'static str) {
     }
 }
 
-/// Memory of a rank under every plan, on the time axis of the Gantt charts.
+/// Memory of a rank under each plan. The time axis matches the Gantt charts.
 #[component]
 pub(crate) fn MemoryChart(
-    /// What is drawn.
     #[prop(into)]
     lines: Signal<Vec<MemoryLine>>,
-    /// The rank; one that a timeline does not have is left out.
+    /// Rank index. Timelines without this rank are skipped.
     #[prop(into)]
     rank: Signal<usize>,
-    /// Memory that a plan may use, in GiB or activations.
+    /// Memory limit of a plan, in GiB or activations.
     #[prop(into)]
     limit: Signal<Option<f64>>,
-    /// Shown stretch of time.
+    /// Visible time range.
     window: RwSignal<TimeWindow>,
 ) -> impl IntoView {
     let version = theme_version();
@@ -132,9 +129,10 @@ pub(crate) fn MemoryChart(
     }
 }
 
-/// The window, taken over after the charts that it is the window of, and as often as a chart of so many points can be drawn.
+/// Returns a copy of the window that updates after the Gantt charts. The update rate depends on the
+/// point count.
 fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSignal<TimeWindow> {
-    /// More points than this take plotly.js longer than a frame.
+    /// Above this point count, a plotly.js redraw takes longer than one frame.
     const MANY_POINTS: usize = 1_000;
     const PAUSE: Duration = Duration::from_millis(200);
     const FRAMES: Duration = Duration::from_millis(33);
@@ -150,7 +148,7 @@ fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSig
             waits.set_value(true);
             set_timeout(
                 move || {
-                    // The component may be gone meanwhile.
+                    // The component may be unmounted by now.
                     if let Some(latest) = window.try_get_untracked()
                         && waits.try_set_value(false).is_none()
                     {
@@ -172,7 +170,7 @@ struct View {
     width_px: f64,
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn plot(lines: &[MemoryLine], view: View, colours: &Colours) -> String {
     let View { rank, limit, window, width_px } = view;
     let (unit_ns, _) = time_text::unit_of(window.end_ns);
@@ -225,7 +223,7 @@ fn plot(lines: &[MemoryLine], view: View, colours: &Colours) -> String {
         .n_ticks(6)
         .tick_suffix(symbol)
         .show_line(false);
-    // The ground is opaque: plotly.js outlines its hover line against it.
+    // The background is opaque, because plotly.js outlines its hover line in the background colour.
     let margin = Margin::new().left(rows::HEADER as usize).right(RIGHT_MARGIN_PX as usize).top(8).bottom(22);
     plot.set_layout(
         colours

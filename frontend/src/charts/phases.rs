@@ -1,4 +1,4 @@
-//! Two bars a phase, lying: what was measured, and what the plan says.
+//! Horizontal bar chart with two bars per phase: measured and predicted time.
 
 use leptos::prelude::*;
 use plotly::common::{HoverInfo, Marker, Orientation, Pattern, PatternShape, Title};
@@ -10,24 +10,22 @@ use super::{Colours, colour, configuration};
 use crate::format;
 use crate::gantt::watch::theme_version;
 
-/// One phase of a step.
+/// Phase of a training step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PhaseBar {
-    /// Its name.
     pub(crate) name: String,
-    /// Measured, in s.
+    /// Measured time in s.
     pub(crate) measured_s: f64,
-    /// Predicted, in s; absent where the plan has no such phase.
+    /// Predicted time in s; `None` if the plan does not contain this phase.
     pub(crate) predicted_s: Option<f64>,
 }
 
-/// The bars, the first phase on top.
+/// Bar chart with the first phase at the top.
 #[component]
 pub(crate) fn PhaseBars(
-    /// Phases.
     #[prop(into)]
     phases: Signal<Vec<PhaseBar>>,
-    /// What is shown, for those who do not see it.
+    /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,
 ) -> impl IntoView {
@@ -48,13 +46,13 @@ pub(crate) fn PhaseBars(
     }
 }
 
-/// Room for the longest name, in px, at the size of the axis' letters.
+/// Left margin in px for the longest name at the axis font size.
 fn left_px(phases: &[PhaseBar]) -> usize {
     let longest = phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
     (longest * 6 + 14).clamp(60, 190)
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn json(phases: &[PhaseBar], colours: &Colours) -> String {
     let names: Vec<String> = phases.iter().rev().map(|phase| phase.name.clone()).collect();
     let most = phases.iter().flat_map(|phase| [phase.measured_s, phase.predicted_s.unwrap_or(0.0)]).fold(0.0, f64::max);
@@ -63,7 +61,7 @@ fn json(phases: &[PhaseBar], colours: &Colours) -> String {
     let measured: Vec<f64> = phases.iter().rev().map(|phase| phase.measured_s).collect();
     let predicted: Vec<f64> = phases.iter().rev().map(|phase| phase.predicted_s.unwrap_or(f64::NAN)).collect();
     let mut plot = Plot::new();
-    // Bars of a group are stacked upwards: the last added stands on top.
+    // Plotly stacks the bars of a group upwards, so the last trace is at the top.
     let hatched = Pattern::new().shape(PatternShape::RightDiagonalLine).solidity(0.35);
     plot.add_trace(
         Bar::new(predicted.clone(), names.clone())

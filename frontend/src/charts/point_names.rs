@@ -1,26 +1,24 @@
-//! Where the names of a few points stand, so that none covers a point or another name.
+//! Label placement for a small set of points, so that no label covers a point or another label.
 
-/// Size of the area that is drawn in, in px.
+/// Plot area in px.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
-    /// From left to right.
     pub(super) width: f64,
-    /// From top to bottom.
     pub(super) height: f64,
 }
 
-/// The middle of a name, in px to the right of its point and above it.
+/// Centre of a label relative to its point, in px to the right and px upwards.
 pub(super) type Shift = (f64, f64);
 
-/// Width of a letter and height of a line at the size that charts write in, in px.
+/// Character width and line height at the chart font size, in px.
 const LETTER: f64 = 6.4;
 const LINE: f64 = 13.0;
-/// Room that a point takes to every side, and between it and its name.
+/// Half-size of a point, and gap between a point and its label, in px.
 const POINT: f64 = 5.0;
-/// Share of the area that an axis leaves free at either end.
+/// Axis margin at both ends, as a fraction of the area.
 const MARGIN: f64 = 0.06;
 
-/// A rectangle by its middle and half its size.
+/// Rectangle given by its centre and half its size.
 #[derive(Clone, Copy)]
 struct Place {
     x: f64,
@@ -43,7 +41,7 @@ impl Place {
     }
 }
 
-/// Where the name of every point stands; nothing where all four sides are taken.
+/// Computes one label position per point; `None` if all four sides are occupied.
 pub(super) fn shifts(points: &[(f64, f64, &str)], area: Area) -> Vec<Option<Shift>> {
     let extent = |of: fn(&(f64, f64, &str)) -> f64| {
         let values = points.iter().map(of);
@@ -87,15 +85,16 @@ mod tests {
 
     #[test]
     fn a_name_stands_above_its_point_where_there_is_room() {
-        // Half-way up: 6.5 + 5 - 1 px above.
+        // Centre of the label: 6.5 + 5 - 1 px above the point.
         assert_eq!(shifts(&[(1.0, 1.0, "1F1B")], AREA), [Some((0.0, 10.5))]);
         assert!(shifts(&[], AREA).is_empty());
     }
 
     #[test]
     fn names_leave_points_and_each_other_alone() {
-        // The highest points have no room above. Of two at one place the first writes at the left, where 22.4 + 6 px clear both; the
-        // second finds that taken, its own right side outside, and the other point below.
+        // The topmost points have no space above. Two points have the same position: the first
+        // label goes to the left, where 22.4 + 6 px is enough. The second label finds the left
+        // occupied, the right outside the area, and the third point blocked below.
         let near = [(0.0, 0.0, "a"), (10.0, 10.0, "dynamic"), (10.0, 10.0, "static"), (5.0, 10.0, "third")];
         let found = shifts(&near, AREA);
         assert_eq!(found[0], Some((0.0, 10.5)));
@@ -108,7 +107,7 @@ mod tests {
     #[test]
     fn a_long_name_at_the_edge_stands_at_the_free_side() {
         let found = shifts(&[(0.0, 0.0, "a name of many letters"), (1.0, 1.0, "b")], AREA);
-        // 22 letters of 6.4 px, half of them 70.4, and 6 px beside the point at 36 px.
+        // 22 characters at 6.4 px: half is 70.4 px, plus 6 px gap to the point at 36 px.
         let (right, up) = found[0].unwrap();
         assert!((right - 76.4).abs() < 1e-9 && up == 0.0);
     }

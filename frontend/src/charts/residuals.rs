@@ -1,4 +1,4 @@
-//! Measurements beside a fit, both axes logarithmic; and beneath, by how much the fit is off at each size.
+//! Measurements and a fitted curve on two logarithmic axes, with the relative error per size below.
 
 use api::profile::FittedPoint;
 use leptos::prelude::*;
@@ -12,15 +12,15 @@ use super::{Colours, colour, configuration};
 use crate::format;
 use crate::gantt::watch::theme_version;
 
-/// Measured and fitted times over the size.
+/// Measured and fitted times by size.
 #[component]
 pub(crate) fn FitChart(
-    /// Measurements, in any order.
+    /// Measurements in any order.
     #[prop(into)]
     points: Signal<Vec<FittedPoint>>,
-    /// What the horizontal axis counts.
+    /// Title of the horizontal axis.
     size_name: String,
-    /// What was fitted.
+    /// Name of the fitted quantity.
     name: String,
 ) -> impl IntoView {
     let version = theme_version();
@@ -64,7 +64,7 @@ pub(crate) fn FitChart(
     }
 }
 
-/// What has a logarithm, the smallest first.
+/// Points with positive coordinates, sorted by size.
 fn drawable(points: &[FittedPoint]) -> Vec<FittedPoint> {
     let mut points: Vec<_> = points
         .iter()
@@ -75,7 +75,7 @@ fn drawable(points: &[FittedPoint]) -> Vec<FittedPoint> {
     points
 }
 
-/// Least and largest, with room beside them.
+/// Minimum and maximum with a margin.
 fn extent(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (values.clone().fold(f64::INFINITY, f64::min) / 1.3, values.fold(0.0, f64::max) * 1.3)
 }
@@ -106,7 +106,7 @@ fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours
             .hover_text_array(texts())
             .hover_info(HoverInfo::Text)
             .marker(
-                // Open, so that the cross of a good fit is seen inside.
+                // Open markers, so that the cross of an accurate fit stays visible inside.
                 Marker::new()
                     .symbol(MarkerSymbol::CircleOpen)
                     .color(colour(&colours.accent))

@@ -1,4 +1,4 @@
-//! Points over two quantities, by kind, with the front of those that no other beats in both.
+//! Scatter plot of two quantities, grouped by kind, with the Pareto front.
 
 use leptos::prelude::*;
 use plotly::common::{Anchor, DashType, HoverInfo, Line, Marker, MarkerSymbol, Mode, Title};
@@ -14,28 +14,24 @@ use crate::gantt::watch::{theme, theme_version};
 /// Points of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cloud {
-    /// What the legend calls them.
+    /// Name in the legend.
     pub(crate) name: String,
-    /// Colour on a light page.
     pub(crate) light: &'static str,
-    /// Colour on a dark page.
     pub(crate) dark: &'static str,
-    /// Drawn as squares, diamonds or discs, so that kinds differ without colour.
+    /// Marker shape. Kinds differ in shape and colour, for readers who cannot distinguish the
+    /// colours.
     pub(crate) mark: Mark,
-    /// Right, up, and what the pointer says.
+    /// x, y and hover text.
     pub(crate) points: Vec<(f64, f64, String)>,
-    /// What is written beside the points; empty where they are too many for that.
+    /// Labels next to the points; empty if the point count is too high.
     pub(crate) names: Vec<String>,
 }
 
-/// How a point is drawn.
+/// Marker shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// A disc.
     Disc,
-    /// A square.
     Square,
-    /// A diamond.
     Diamond,
 }
 
@@ -57,27 +53,26 @@ impl Mark {
     }
 }
 
-/// The chart.
+/// Scatter plot component.
 #[component]
 pub(crate) fn ScatterChart(
-    /// Kinds of points.
     #[prop(into)]
     clouds: Signal<Vec<Cloud>>,
-    /// The front, from left to right.
+    /// Pareto front, sorted by x.
     #[prop(into)]
     front: Signal<Vec<(f64, f64)>>,
-    /// What is right and what is up, with units.
+    /// Titles of the x and y axes with units.
     axes: (&'static str, &'static str),
-    /// What is shown, for those who do not see it.
+    /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,
-    /// The point that is looked at, as a ring.
+    /// Selected point, drawn as a ring.
     #[prop(optional, into)]
     chosen: Signal<Option<(f64, f64)>>,
-    /// Told of the kind and the number of a point that is clicked.
+    /// Called with the kind index and the point index after a click.
     #[prop(optional)]
     on_pick: Option<Callback<(usize, usize)>>,
-    /// Names the chart in tests.
+    /// Identifier for tests.
     test_id: &'static str,
 ) -> impl IntoView {
     let version = theme_version();
@@ -92,7 +87,7 @@ pub(crate) fn ScatterChart(
     });
     let count_of_kinds = move || clouds.with_untracked(Vec::len);
     let picked = Callback::new(move |(trace, point): (usize, usize)| {
-        // The front is drawn first, the ring last.
+        // Trace 0 is the front, and the last trace is the ring.
         if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < count_of_kinds())
             && let Some(on_pick) = on_pick
         {
@@ -117,14 +112,14 @@ pub(crate) fn ScatterChart(
     }
 }
 
-/// Height of the chart, as the style sheet has it, and the margins around the plot, in px.
+/// Chart height as in the style sheet, and plot margins, in px.
 const HEIGHT: usize = 240;
 const LEFT: usize = 58;
 const RIGHT: usize = 14;
 const TOP: usize = 8;
 const BOTTOM: usize = 44;
 
-/// The names beside the points.
+/// Labels as plotly annotations.
 fn names(clouds: &[Cloud], width_px: f64, colours: &Colours) -> Vec<Annotation> {
     let named = clouds.iter().flat_map(|cloud| cloud.points.iter().zip(&cloud.names));
     let points: Vec<(f64, f64, &str)> = named.map(|((x, y, _), name)| (*x, *y, name.as_str())).collect();
@@ -137,7 +132,7 @@ fn names(clouds: &[Cloud], width_px: f64, colours: &Colours) -> Vec<Annotation> 
     written.map(annotation).collect()
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn plot(
     clouds: &[Cloud],
     front: &[(f64, f64)],

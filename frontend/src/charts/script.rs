@@ -1,4 +1,4 @@
-//! Loads plotly.js once, when the first chart needs it, and calls it.
+//! Loads plotly.js on first use and wraps its functions.
 
 use std::cell::RefCell;
 
@@ -8,25 +8,23 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{HtmlElement, HtmlScriptElement};
 
-/// Where plotly.js stands.
+/// Load state of plotly.js.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Script {
-    /// On its way.
     Loading,
-    /// Loaded.
     Ready,
-    /// Not to be had, and why.
+    /// Load error.
     Failed(String),
 }
 
-/// URL when the page names none.
+/// URL if the page does not set one.
 const DEFAULT_URL: &str = "/assets/plotly.js";
 
 thread_local! {
     static SCRIPT: RefCell<Option<ArcRwSignal<Script>>> = const { RefCell::new(None) };
 }
 
-/// Where plotly.js stands; starts loading it at the first call, and again after a failure.
+/// Returns the load state. Starts loading at the first call and again after an error.
 pub(crate) fn load() -> ArcRwSignal<Script> {
     let (state, starts) = SCRIPT.with(|script| {
         let mut script = script.borrow_mut();
@@ -47,10 +45,11 @@ pub(crate) fn load() -> ArcRwSignal<Script> {
     state
 }
 
-/// Longest wait for a pause, in ms.
+/// Maximum wait for an idle period, in ms.
 const PATIENCE_MS: i32 = 1_000;
 
-/// Does something in the first pause: reading the script takes a tenth of a second in which nothing else is drawn.
+/// Runs a function in the first idle period. Parsing plotly.js blocks the main thread for about 100
+/// ms.
 fn when_idle(then: impl FnOnce() + 'static) {
     let then = Closure::once_into_js(then);
     let idle =
@@ -61,7 +60,7 @@ fn when_idle(then: impl FnOnce() + 'static) {
         idle.call2(&window(), &then, &options).ok()
     });
     if asked.is_none() {
-        // Browsers that know no pauses get the script now.
+        // Browsers without `requestIdleCallback` run the function immediately.
         drop(then.unchecked_ref::<Function>().call0(&JsValue::NULL));
     }
 }
@@ -94,7 +93,7 @@ fn plotly() -> Option<JsValue> {
     Reflect::get(&window(), &"Plotly".into()).ok().filter(JsValue::is_object)
 }
 
-/// Calls a function of plotly.js; gives what it promises.
+/// Calls a plotly.js function and returns its promise.
 fn call(object: &JsValue, name: &str, arguments: &Array) -> Result<Promise, JsValue> {
     let function = Reflect::get(object, &name.into())?.dyn_into::<Function>()?;
     Ok(Promise::resolve(&function.apply(object, arguments)?))
@@ -104,7 +103,7 @@ fn loaded() -> Result<JsValue, JsValue> {
     plotly().ok_or_else(|| "plotly.js is not loaded".into())
 }
 
-/// Draws a plot, given as JSON, into an element, or changes the plot that is there.
+/// Draws a JSON plot into an element, or updates the existing plot.
 pub(crate) fn react(element: &HtmlElement, plot: &str) -> Result<Promise, JsValue> {
     let plot = JSON::parse(plot)?;
     let part = |name: &str| Reflect::get(&plot, &name.into());
@@ -112,7 +111,8 @@ pub(crate) fn react(element: &HtmlElement, plot: &str) -> Result<Promise, JsValu
     call(&loaded()?, "react", &arguments)
 }
 
-/// The address of a picture of a plot, given as JSON: of that size in px, on a ground that is not transparent.
+/// Returns a promise for the data URL of an image of a JSON plot. The size is in px, and the
+/// background is opaque.
 pub(crate) fn picture(plot: &str, format: &str, (width, height): (i32, i32), ground: &str) -> Result<Promise, JsValue> {
     let plot = JSON::parse(plot)?;
     let layout = Reflect::get(&plot, &"layout".into())?;
@@ -128,12 +128,13 @@ pub(crate) fn picture(plot: &str, format: &str, (width, height): (i32, i32), gro
     call(&loaded()?, "toImage", &Array::of2(&plot, &options))
 }
 
-/// A listener for clicks on the marks of a plot; it listens for as long as it is kept.
+/// Click listener on the points of a plot; dropping it removes the listener.
 pub(crate) struct Clicks {
     _listener: Closure<dyn Fn(JsValue)>,
 }
 
-/// Tells which mark of a drawn plot is clicked: the number of its trace, and its own.
+/// Registers a callback for clicks on a drawn plot. It receives the trace index and the point
+/// index.
 pub(crate) fn on_click(element: &HtmlElement, clicked: impl Fn(usize, usize) + 'static) -> Result<Clicks, JsValue> {
     let number = |point: &JsValue, name: &str| Reflect::get(point, &name.into()).ok()?.as_f64().map(|at| at as usize);
     let listener = Closure::<dyn Fn(JsValue)>::new(move |event: JsValue| {
@@ -148,20 +149,20 @@ pub(crate) fn on_click(element: &HtmlElement, clicked: impl Fn(usize, usize) + '
     Ok(Clicks { _listener: listener })
 }
 
-/// Fits a plot to the size of its element.
+/// Resizes a plot to its element.
 pub(crate) fn resize(element: &HtmlElement) -> Result<Promise, JsValue> {
     let plots = Reflect::get(&loaded()?, &"Plots".into())?;
     call(&plots, "resize", &Array::of1(element))
 }
 
-/// Frees what a plot holds; without plotly.js there is nothing to free.
+/// Frees the resources of a plot. Does nothing if plotly.js is not loaded.
 pub(crate) fn purge(element: &HtmlElement) {
     if let Ok(plotly) = loaded() {
         drop(call(&plotly, "purge", &Array::of1(element)));
     }
 }
 
-/// What a thrown value says.
+/// Message of a thrown JavaScript value.
 pub(crate) fn words(error: &JsValue) -> String {
     error
         .dyn_ref::<js_sys::Error>()

@@ -1,4 +1,4 @@
-//! A histogram without axes, small enough to stand in a list.
+//! Small histogram without axes, for lists.
 
 use api::planner::outcome::HistogramColumns;
 use leptos::prelude::*;
@@ -9,10 +9,10 @@ use crate::format;
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 32.0;
 
-/// A bar in the coordinates of the picture: left, top, width, height.
+/// Bar in SVG coordinates: left, top, width, height.
 type Place = (f64, f64, f64, f64);
 
-/// Places of the bars; a bar with a sample is at least one unit high.
+/// Computes the bars. A bin with at least one sample is at least one unit high.
 fn places(data: &HistogramColumns) -> Vec<Place> {
     let bars = bars(data, Scale::of(&data.edges));
     let highest = bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1) as f64;
@@ -27,7 +27,7 @@ fn places(data: &HistogramColumns) -> Vec<Place> {
     bars.iter().map(place).collect()
 }
 
-/// A histogram without axes, with its figures in words.
+/// Small histogram with its statistics as text.
 #[component]
 pub(crate) fn SmallHistogram(
     data: HistogramColumns,

@@ -1,4 +1,4 @@
-//! Horizontal bars of stacked parts: where time goes, what memory holds.
+//! Horizontal stacked bars for time and memory breakdowns.
 
 use leptos::prelude::*;
 use plotly::common::{
@@ -13,25 +13,22 @@ use crate::format;
 use crate::gantt::Theme;
 use crate::gantt::watch::{theme, theme_version};
 
-/// One part of every bar. Neighbours differ in lightness too, so that they part without colour.
+/// Segment type shared by all bars. Adjacent segments also differ in lightness, for readers who
+/// cannot distinguish the colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Its name, in the legend and under the pointer.
+    /// Name in the legend and the hover text.
     pub(crate) name: &'static str,
-    /// Colour on a light page.
     pub(crate) light: &'static str,
-    /// Colour on a dark page.
     pub(crate) dark: &'static str,
-    /// How it is filled.
     pub(crate) fill: Fill,
 }
 
-/// How a part is filled.
+/// Fill style of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// With its colour.
     Solid,
-    /// With lines of its colour: nothing happens there, or nothing may stand there.
+    /// Hatched, for idle time or reserved memory.
     Hatched,
 }
 
@@ -41,28 +38,27 @@ impl Part {
     }
 }
 
-/// One bar.
+/// Bar with stacked segments.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StackedRow {
-    /// What it is of.
     pub(crate) label: String,
-    /// Its parts, in the order of the legend.
+    /// Segment sizes, in legend order.
     pub(crate) values: Vec<f64>,
 }
 
 impl StackedRow {
-    /// The length of the bar.
+    /// Total length of the bar.
     pub(crate) fn total(&self) -> f64 {
         self.values.iter().sum()
     }
 }
 
-/// What the bars measure.
+/// Quantity on the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// Time, in s.
+    /// Time in s.
     Seconds,
-    /// Memory, in GiB.
+    /// Memory in GiB.
     Gib,
 }
 
@@ -74,7 +70,7 @@ impl Measure {
         }
     }
 
-    /// What one step of the axis is worth and its name, for bars up to `most`.
+    /// Size and name of the axis unit for bars up to `most`.
     fn axis_unit(self, most: f64) -> (f64, &'static str) {
         match self {
             Self::Seconds if most < 1.0 => (1e-3, " ms"),
@@ -84,28 +80,25 @@ impl Measure {
     }
 }
 
-/// A line across all bars.
+/// Vertical line across all bars.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Limit {
-    /// Where it stands.
     pub(crate) value: f64,
-    /// What it is.
     pub(crate) name: &'static str,
 }
 
-/// Stacked bars with their legend.
+/// Stacked bars with a legend.
 #[component]
 pub(crate) fn StackedBars(
-    /// The parts.
     parts: &'static [Part],
-    /// The bars, from the top.
+    /// Bars from top to bottom.
     #[prop(into)]
     rows: Signal<Vec<StackedRow>>,
     measure: Measure,
-    /// A line across all bars.
+    /// Vertical line across all bars.
     #[prop(into)]
     limit: Signal<Option<Limit>>,
-    /// What the chart shows, for those who do not see it.
+    /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,
 ) -> impl IntoView {
@@ -152,7 +145,7 @@ pub(crate) fn StackedBars(
     }
 }
 
-/// Height of one bar with its gap; many bars are thin.
+/// Height per bar in px, including the gap. It is smaller for a large bar count.
 const fn row_px(rows: usize) -> usize {
     match rows {
         0..=8 => 26,
@@ -164,14 +157,14 @@ const fn row_px(rows: usize) -> usize {
 const TOP_PX: usize = 4;
 const BOTTOM_PX: usize = 24;
 const RIGHT_PX: usize = 14;
-/// Room for a label below the axis.
+/// Width per axis label, in px.
 const PX_PER_TICK: f64 = 46.0;
 
 fn height_px(rows: usize) -> f64 {
     (rows * row_px(rows) + TOP_PX + BOTTOM_PX) as f64
 }
 
-/// Every how many bars one is named, so that names keep apart.
+/// Labels every n-th bar, so that the labels do not overlap.
 const fn naming_step(rows: usize) -> usize {
     match rows {
         0..=32 => 1,
@@ -180,13 +173,13 @@ const fn naming_step(rows: usize) -> usize {
     }
 }
 
-/// Room for the names, in px: as wide as the longest of them looks.
+/// Left margin in px for the longest bar label.
 fn left_px(rows: &[StackedRow]) -> usize {
     let longest = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
     (longest * 13 / 2 + 12).clamp(40, 130)
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn plot(
     parts: &[Part],
     rows: &[StackedRow],
@@ -222,7 +215,7 @@ fn plot(
         .tick_angle(0.0);
     let named = (0..rows.len()).step_by(naming_step(rows.len()));
     let (values, texts): (Vec<f64>, Vec<String>) = named.map(|place| (place as f64, rows[place].label.clone())).unzip();
-    // The first bar stands at the top.
+    // The first bar is at the top.
     let y_axis = colours
         .axis()
         .range(vec![rows.len() as f64 - 0.5, -0.5])
@@ -263,7 +256,7 @@ fn plot(
 }
 
 fn marker(part: &Part, colours: &Colours) -> Marker {
-    // A seam in the colour of the page parts neighbours for everyone.
+    // A border in the page colour separates adjacent segments for all types of colour vision.
     let marker = Marker::new().color(part.colour());
     match part.fill {
         Fill::Solid => marker.line(Line::new().width(1.0).color(colour(&colours.panel))),

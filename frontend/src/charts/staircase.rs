@@ -1,11 +1,12 @@
-//! A staircase cut to a window and thinned to what can be seen.
+//! Step functions, clipped to a window and reduced to the visible resolution.
 
 use crate::gantt::TimeWindow;
 
-/// The steps inside a window, from edge to edge, at most about `most` of them.
+/// Returns the steps inside a window, with points at both edges. The point count is about `most` or
+/// less.
 ///
-/// Where there are more, every stretch of time keeps its first, least, largest and last value, so that no peak is
-/// lost. The staircase begins with the first time and ends at `end_ns`.
+/// If the window contains more points, each interval stores its first, minimum, maximum and last
+/// value, so no peak is lost. The step function begins at the first time and ends at `end_ns`.
 pub(crate) fn visible(
     time_ns: &[u64],
     values: &[u64],

@@ -1,4 +1,5 @@
-//! A figure of training steps over the steps: measured lines, predicted levels with their bands, exceptions as rings.
+//! Chart over training steps: measured lines, predicted values with error bands, and outliers as
+//! rings.
 
 use leptos::prelude::*;
 use plotly::common::{DashType, Fill, HoverInfo, Line, Marker, MarkerSymbol, Mode, Title};
@@ -12,68 +13,63 @@ use crate::format;
 use crate::gantt::Theme;
 use crate::gantt::watch::{theme, theme_version};
 
-/// Lines with so few points have a mark at each.
+/// Lines up to this point count show a marker at each point.
 const MARKED: usize = 60;
-/// What lies this many times above nearly everything is drawn at the edge, so that the rest is seen.
+/// Values above this multiple of the typical maximum are drawn at the top edge, so that the other
+/// values stay readable.
 const BEYOND: f64 = 3.0;
 
-/// A colour on a light and on a dark page, "#rrggbb".
+/// Colours for the light and the dark theme, "#rrggbb".
 pub(crate) type Shade = (&'static str, &'static str);
 
-/// One measured line; a value that is no number breaks it.
+/// Measured line. NaN values interrupt it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Measured {
-    /// What the legend and the pointer call it.
+    /// Name in the legend and the hover text.
     pub(crate) name: String,
-    /// Colour.
     pub(crate) shade: Shade,
-    /// Points, from left to right.
+    /// Points sorted by step.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// One predicted value with its band.
+/// Predicted value with its error band.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Level {
-    /// What the legend calls it.
     pub(crate) name: String,
-    /// Colour.
     pub(crate) shade: Shade,
-    /// How its line is broken.
     pub(crate) dash: Dash,
-    /// Predicted value.
     pub(crate) value: f64,
-    /// Ends of the band.
+    /// Lower and upper limit of the band.
     pub(crate) band: (f64, f64),
 }
 
-/// What a chart shows.
+/// Data of a step chart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StepPlot {
-    /// Measured lines.
     pub(crate) tracks: Vec<Measured>,
-    /// Predicted levels.
     pub(crate) levels: Vec<Level>,
-    /// Steps that stand apart: step, value, and what the pointer says.
+    /// Outliers: step, value and hover text.
     pub(crate) apart: Vec<(f64, f64, String)>,
-    /// How many stand apart, drawn or not.
+    /// Total outlier count, including outliers that are not drawn.
     pub(crate) left_out: usize,
-    /// Steps at which the run started anew.
+    /// Steps at which the run restarted.
     pub(crate) restarts: Vec<f64>,
-    /// First and last step of the axis, so that charts beside each other agree; absent: those of the points.
+    /// First and last step of the axis, shared by adjacent charts. `None` uses the range of the
+    /// points.
     pub(crate) steps: Option<(f64, f64)>,
-    /// Unit behind a value; empty for none.
+    /// Unit suffix of a value; empty for none.
     pub(crate) unit: &'static str,
-    /// Whether values far above all others are drawn at the edge.
+    /// True if very large values are drawn at the top edge.
     pub(crate) is_clipped: bool,
 }
 
 impl StepPlot {
-    /// Points that are drawn.
+    /// Number of drawn points.
     pub(crate) fn count(&self) -> usize {
         self.tracks.iter().map(|track| track.points.len()).sum::<usize>() + self.apart.len()
     }
 
-    /// First and last step, with a step beside a single one.
+    /// First and last step. For a single step, the range is one step wider.
     fn extent(&self) -> (f64, f64) {
         if let Some((first, last)) = self.steps.filter(|(first, last)| first < last) {
             return (first, last);
@@ -92,7 +88,7 @@ impl StepPlot {
         }
     }
 
-    /// Least and largest value of the axis.
+    /// Minimum and maximum of the value axis.
     fn values(&self) -> (f64, f64) {
         let mut measured: Vec<f64> =
             self.tracks.iter().flat_map(|track| track.points.iter().map(|point| point.1)).collect();
@@ -116,7 +112,7 @@ impl StepPlot {
         least = predicted().fold(least, f64::min);
         most = predicted().fold(most, f64::max);
         if self.is_clipped {
-            // Exceptions that are not far away stay where they are.
+            // Outliers close to the normal range extend the axis.
             most = self.apart.iter().map(|point| point.1).filter(|value| *value <= 1.5 * most).fold(most, f64::max);
             least = self.apart.iter().map(|point| point.1).fold(least, f64::min);
         }
@@ -132,18 +128,17 @@ fn shade(shade: Shade) -> &'static str {
     if theme() == Theme::Dark { shade.1 } else { shade.0 }
 }
 
-/// The chart with its legend.
+/// Step chart with a legend.
 #[component]
 pub(crate) fn StepChart(
-    /// What it shows.
     #[prop(into)]
     plot: Signal<StepPlot>,
-    /// What is shown, for those who do not see it.
+    /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,
-    /// Names the chart in tests.
+    /// Identifier for tests.
     test_id: String,
-    /// Set to the width of the chart, in px.
+    /// Receives the chart width in px.
     width: RwSignal<f64>,
 ) -> impl IntoView {
     let version = theme_version();
@@ -171,7 +166,7 @@ pub(crate) fn StepChart(
     }
 }
 
-/// How an entry of the legend is drawn.
+/// Symbol of a legend entry.
 #[derive(Debug, Clone, PartialEq)]
 enum Entry {
     Line(String, Shade, Dash),
@@ -236,14 +231,14 @@ fn LegendEntry(entry: Entry) -> impl IntoView {
     }
 }
 
-/// What lies above the axis, at its place along the steps, with its true value.
+/// Points above the axis limit, drawn at their step; the hover text shows the true value.
 fn beyond(plot: &StepPlot, top: f64) -> Vec<(f64, f64)> {
     let measured = plot.tracks.iter().flat_map(|track| track.points.iter().copied());
     let apart = plot.apart.iter().map(|(step, value, _)| (*step, *value));
     measured.chain(apart).filter(|(_, value)| *value > top).collect()
 }
 
-/// The plot as JSON.
+/// Returns the plot as JSON.
 fn json(shown: &StepPlot, colours: &Colours) -> String {
     let mut plot = Plot::new();
     let (first, last) = shown.extent();
@@ -325,7 +320,7 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
         .n_ticks(7)
         .range(AxisRange::new(first - room, last + room))
         .title(Title::with_text("step").font(colours.font()));
-    // Steps are whole.
+    // Step numbers are integers, so tick labels have no fractions.
     let x_axis = if last - first < 7.0 { x_axis.dtick(1.0) } else { x_axis };
     let y_axis = colours.axis().range(AxisRange::new(least, top)).n_ticks(5).show_line(false);
     let y_axis = if shown.unit == "s" { y_axis.tick_suffix(" s") } else { y_axis };

@@ -1,4 +1,5 @@
-//! How the line of a plan or schedule is drawn: colour, and dash for those who see no colours.
+//! Line style of a plan or schedule: a colour, and a dash for readers who cannot distinguish the
+//! colours.
 
 use api::planner::scenario::PlannerKind;
 use api::planner::schedule::ScheduleKind;
@@ -7,21 +8,21 @@ use plotly::common::DashType;
 use crate::gantt::Theme;
 use crate::gantt::watch::theme;
 
-/// A line.
+/// Line style.
 #[derive(Debug, Clone)]
 pub(crate) struct Stroke {
-    /// On a light page.
+    /// Colour in the light theme.
     light: &'static str,
-    /// On a dark page.
+    /// Colour in the dark theme.
     dark: &'static str,
     pub(super) dash: DashType,
-    /// The dash as SVG writes it, for the legend.
+    /// SVG `stroke-dasharray` value for the legend.
     pub(crate) strokes: &'static str,
 }
 
 impl Stroke {
-    /// The planner's own colour, as its pill has it (10-tokens.css), and a dash, so that lines differ without
-    /// colour too.
+    /// Line style of a planner. The colour is the colour of the planner's pill (10-tokens.css). The
+    /// dash distinguishes lines without colour.
     pub(crate) const fn of(planner: PlannerKind) -> Self {
         let (light, dark, dash, strokes) = match planner {
             PlannerKind::WaitFreeCyclic => ("#3399ee", "#88aaff", DashType::Solid, "none"),
@@ -64,12 +65,13 @@ impl Stroke {
         Self { light, dark, dash, strokes }
     }
 
-    /// Colours on a light and on a dark page.
+    /// Colours for the light and the dark theme.
     pub(crate) const fn colours(&self) -> (&'static str, &'static str) {
         (self.light, self.dark)
     }
 
-    /// Of a kind of schedule: as the planner that uses it where there is one.
+    /// Line style of a schedule kind. If a planner uses the schedule, the style is the planner's
+    /// style.
     pub(crate) const fn of_schedule(kind: ScheduleKind) -> Self {
         match kind {
             ScheduleKind::Gpipe => Self::of(PlannerKind::Gpipe),
@@ -90,7 +92,7 @@ impl Stroke {
         }
     }
 
-    /// Of a table of one's own, by its number.
+    /// Line style of an imported schedule table, by its index.
     pub(crate) const fn of_table(number: usize) -> Self {
         let (dash, strokes) = match number % 4 {
             0 => (DashType::Solid, "none"),
@@ -101,7 +103,7 @@ impl Stroke {
         Self { light: "#330055", dark: "#aa77bb", dash, strokes }
     }
 
-    /// Its colour on the page as it is now.
+    /// Colour in the current theme.
     pub(crate) fn colour(&self) -> &'static str {
         if theme() == Theme::Dark { self.dark } else { self.light }
     }
@@ -116,7 +118,8 @@ mod tests {
     use super::*;
     use crate::gantt::fill;
 
-    /// Linear RGB as seen with normal vision, protanopia, deuteranopia and tritanopia (Machado et al., 2009, severity 1).
+    /// Matrices that map linear RGB to the perceived colour with normal vision, protanopia,
+    /// deuteranopia and tritanopia (Machado et al., 2009, severity 1).
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [[0.152_286, 1.052_583, -0.204_868], [0.114_503, 0.786_281, 0.099_216], [-0.003_882, -0.048_116, 1.051_998]],
@@ -135,7 +138,7 @@ mod tests {
         matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
-    /// `OKLab` (Ottosson, 2020).
+    /// Converts linear RGB to `OKLab` (Ottosson, 2020).
     fn oklab(rgb: [f64; 3]) -> [f64; 3] {
         let cones = times(
             [
@@ -155,7 +158,7 @@ mod tests {
         )
     }
 
-    /// The smallest distance in `OKLab` over all types of colour vision.
+    /// Minimum distance in `OKLab` over all types of colour vision.
     fn distance(one: &str, other: &str) -> f64 {
         let seen = |vision, css| oklab(times(vision, linear(css)));
         let between = |vision| {
@@ -193,20 +196,20 @@ mod tests {
 
     #[test]
     fn distances_are_known() {
-        // White against black has the lightness difference 1.
+        // White and black differ in lightness by 1.
         assert!((distance("#ffffff", "#000000") - 1.0).abs() < 1e-3);
-        // Red and green of similar lightness are close only without red or green cones.
+        // Red and green with similar lightness are close only for protanopia and deuteranopia.
         assert!(distance("#aa5500", "#557700") < 0.12);
     }
 
-    /// WCAG 2.2 contrast of two colours in linear RGB.
+    /// WCAG 2.2 contrast ratio of two linear RGB colours.
     fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
         let luminance = |[red, green, blue]: [f64; 3]| 0.2126 * red + 0.7152 * green + 0.0722 * blue;
         let (one, other) = (luminance(one), luminance(other));
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// The value of a variable in a theme of the style sheet.
+    /// Reads a CSS variable from a theme of the style sheet.
     fn variable(name: &str, theme: Theme) -> &'static str {
         let sheet = include_str!("../../../static/css/10-tokens.css");
         let (light, dark) = sheet.split_once(":root[data-theme=\"dark\"]").unwrap();
@@ -215,7 +218,7 @@ mod tests {
         line.unwrap().trim_end_matches(';')
     }
 
-    /// A pill mixes 85 % of the family's colour with 15 % of the ink, in sRGB (20-base.css).
+    /// Pill colour: 85 % family colour and 15 % ink, mixed in sRGB (20-base.css).
     fn pill(colour: &str, theme: Theme) -> String {
         let channel = |css: &str, at: usize| f64::from(u8::from_str_radix(&css[at..at + 2], 16).unwrap());
         let ink = variable("--ink", theme);
@@ -236,7 +239,7 @@ mod tests {
         }
     }
 
-    /// The dash whose shape the style sheet gives to the pill of a planner; "none" for a square.
+    /// Dash pattern that the style sheet assigns to the planner's pill; "none" for a square.
     fn dash_of_pill(planner: PlannerKind) -> &'static str {
         let sheet = include_str!("../../../static/css/20-base.css");
         let (_, shapes) = sheet.split_once("/* Planners of one colour differ by shape").unwrap();
@@ -258,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Pills take their colours from the style sheet.
+    /// The pill colours are defined in the style sheet.
     #[test]
     fn the_style_sheet_has_the_same_colours() {
         let sheet = include_str!("../../../static/css/10-tokens.css");

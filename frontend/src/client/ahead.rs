@@ -1,12 +1,14 @@
-//! Answers that `start.js` asked for beside the program, while that was still being loaded.
+//! Responses that `start.js` requests while the WebAssembly program is still loading.
 
 use js_sys::{Map, Promise, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
-/// Where `start.js` keeps them: paths to promises of responses, or of nothing where there was no reason to ask.
+/// Global variable in which `start.js` stores a map from paths to promises. A promise resolves to a
+/// response, or to nothing if no request was necessary.
 const PLACE: &str = "planscopeAhead";
 
-/// The answer to a GET of this path, if it is on its way already; handed out once, so that nothing old is ever shown.
+/// Returns the prefetched response for a GET request, if it exists. Removes it from the map, so
+/// that stale data is never displayed.
 pub(super) fn take(url: &str) -> Option<Promise> {
     let asked = Reflect::get(&leptos::prelude::window(), &PLACE.into()).ok()?.dyn_into::<Map>().ok()?;
     let url = JsValue::from_str(url);

@@ -1,4 +1,4 @@
-//! Follows a planning job to its end.
+//! Follows a planning job until it ends.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,11 +13,12 @@ use web_sys::{EventSource, MessageEvent};
 
 use super::{Failure, get};
 
-/// A server that does not answer is asked again after pauses that grow, for half a minute in all: one that is restarted goes on with
-/// its jobs.
+/// Retry delays if the server does not respond, about 30 s in total. Jobs continue after a server
+/// restart.
 pub(crate) const PAUSES_MS: [i32; 8] = [400, 800, 1_600, 3_200, 6_000, 6_000, 6_000, 6_000];
 
-/// Follows a job until it is final or `seen` says to stop; `seen` gets every state. Answers the last state.
+/// Follows a job until its state is final or `seen` returns true. Calls `seen` with each state.
+/// Returns the last state.
 pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> Result<Job, Failure> {
     let seen: Rc<dyn Fn(&Job) -> bool> = Rc::new(seen);
     let mut last = job;
@@ -37,7 +38,7 @@ pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> R
     Ok(last)
 }
 
-/// One stream of events; the last state, or nothing if it broke.
+/// Reads one event stream. Returns the last state, or `None` if the stream fails.
 async fn stream(id: &str, seen: Rc<dyn Fn(&Job) -> bool>) -> Option<Job> {
     let source = EventSource::new(&path::job_events(id)).ok()?;
     let last: Rc<RefCell<Option<Job>>> = Rc::default();
@@ -47,7 +48,8 @@ async fn stream(id: &str, seen: Rc<dyn Fn(&Job) -> bool>) -> Option<Job> {
         let seen = Rc::clone(&seen);
         let on_job = Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
             let text = event.data().as_string().unwrap_or_default();
-            // An event that cannot be read is as good as a broken stream: the job is asked for instead.
+            // An unreadable event counts as a stream error. The caller then fetches the job
+            // directly.
             let job = serde_json::from_str::<Job>(&text).ok();
             let go_on = job.as_ref().is_some_and(|job| seen(job) && !job.state.is_final());
             *keep.borrow_mut() = job;
@@ -60,13 +62,13 @@ async fn stream(id: &str, seen: Rc<dyn Fn(&Job) -> bool>) -> Option<Job> {
             *keep.borrow_mut() = None;
             settle_now(&settle);
         });
-        // Listening for a name of an event that exists cannot fail.
+        // `add_event_listener` cannot fail for a valid event name.
         drop(source.add_event_listener_with_callback("job", on_job.as_ref().unchecked_ref()));
         source.set_onerror(Some(on_error.as_ref().unchecked_ref()));
         listeners.push(on_job);
         listeners.push(on_error);
     });
-    // The promise only ever resolves.
+    // The promise never rejects.
     drop(JsFuture::from(ended).await);
     source.set_onerror(None);
     source.close();
@@ -75,14 +77,14 @@ async fn stream(id: &str, seen: Rc<dyn Fn(&Job) -> bool>) -> Option<Job> {
 }
 
 fn settle_now(resolve: &js_sys::Function) {
-    // Resolving a promise of ours cannot throw.
+    // A call to the promise's own resolve function cannot throw.
     drop(resolve.call0(&JsValue::UNDEFINED));
 }
 
-/// Waits.
+/// Waits for `ms` milliseconds.
 pub(crate) async fn pause(ms: i32) {
     let timer = Promise::new(&mut |resolve, _| {
-        // A window without timers could not have come this far.
+        // `set_timeout` does not fail in a browser window.
         drop(leptos::prelude::window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, ms));
     });
     drop(JsFuture::from(timer).await);

@@ -1,4 +1,4 @@
-//! What the figures of a device stand on: fitted timings, those of a relative, or nothing.
+//! Origin of the device's cost model: fitted timings, values from a similar device, or defaults.
 
 use api::planner::cluster::{Calibration, Cluster};
 use leptos::prelude::*;
@@ -7,14 +7,14 @@ use crate::catalogue::use_catalogue;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 
-/// What can be said of a device's figures.
+/// Calibration status of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Standing {
-    /// Whether anything was fitted to timings of the device.
+    /// True if the device has fitted timings.
     is_fitted: bool,
-    /// In a line.
+    /// Status in one line.
     words: String,
-    /// Where the timings come from.
+    /// Source of the timings.
     source: String,
 }
 
@@ -53,12 +53,13 @@ fn fitted(calibration: &Calibration) -> String {
     )
 }
 
-/// Whether a figure is no longer a copy of the other.
+/// Compares floats exactly, including NaN.
 fn differ(is: f64, was: f64) -> bool {
     is.total_cmp(&was).is_ne()
 }
 
-/// Figures of which predictions are no longer what was fitted, because they differ from the preset's.
+/// Names of edited device parameters. The cost model is fitted only for the preset values of these
+/// parameters.
 fn edited(cluster: &Cluster, preset: &Cluster) -> Vec<&'static str> {
     let (is, was) = (&cluster.device, &preset.device);
     let (link, link_was) = (&cluster.intra_node, &preset.intra_node);
@@ -76,7 +77,7 @@ fn edited(cluster: &Cluster, preset: &Cluster) -> Vec<&'static str> {
     differences.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
 }
 
-/// What the device's figures stand on, with a word of caution where there is reason for one.
+/// Calibration status of the device, with a warning if the values are edited or not fitted.
 #[component]
 pub(super) fn CalibrationStatus() -> impl IntoView {
     let explore = use_explore();

@@ -1,4 +1,4 @@
-//! The cluster: a preset, and every figure of it.
+//! Cluster section: preset and all cluster parameters.
 
 use api::planner::cluster::Cluster;
 use leptos::prelude::*;
@@ -11,13 +11,13 @@ use crate::catalogue::use_catalogue;
 use crate::explore::use_explore;
 use crate::pointer;
 
-/// The cluster.
+/// Cluster section.
 #[component]
 pub(super) fn ClusterSection() -> impl IntoView {
     let explore = use_explore();
     let catalogue = use_catalogue();
     let cluster = Memo::new(move |_| explore.scenario.with(|scenario| pointer::get(scenario, "/cluster").cloned()));
-    // Presets are one node; how many there are does not make a cluster another one.
+    // Presets contain one node, so the comparison ignores the node count.
     let chosen = Memo::new(move |_| {
         let cluster: Cluster = serde_json::from_value(cluster.get()?).ok()?;
         let presets = catalogue.presets.get()?;

@@ -1,4 +1,4 @@
-//! A distribution: its kind, and the figures of the kind.
+//! Editor fields for a distribution: kind and parameters.
 
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -8,20 +8,20 @@ use super::slider::Slider;
 use crate::explore::use_explore;
 use crate::pointer;
 
-/// The kinds that are edited as figures; lists and histograms come from uploads and presets.
+/// Kinds with editable parameters. Lists and histograms come only from uploads and presets.
 const KINDS: [(&str, &str); 3] = [("constant", "Constant"), ("uniform", "Uniform"), ("log_normal", "Log-normal")];
 
-/// What the values of a distribution are.
+/// Number type of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Numbers {
-    /// Counts.
+    /// Integers.
     Whole,
-    /// Quantities, of which a tenth makes a difference.
+    /// Real numbers with a step size of 0.1.
     Real,
 }
 
 impl Numbers {
-    /// A value as it may stand in the scenario.
+    /// Converts a number to the JSON type of the scenario field.
     fn value(self, number: f64) -> Value {
         match self {
             Self::Whole => json!(number as u32),
@@ -37,7 +37,7 @@ impl Numbers {
     }
 }
 
-/// A distribution of another kind that keeps as much of the old one as fits.
+/// Converts a distribution to another kind and reuses the matching parameters.
 fn converted(old: &Value, kind: &str, numbers: Numbers) -> Value {
     let number = |names: &[&str], default: f64| {
         names.iter().find_map(|name| old.get(name).and_then(Value::as_f64)).unwrap_or(default)
@@ -54,17 +54,17 @@ fn converted(old: &Value, kind: &str, numbers: Numbers) -> Value {
     }
 }
 
-/// The fields of a distribution.
+/// Editor fields of a distribution.
 #[component]
 pub(super) fn DistributionFields(
     pointer: &'static str,
     title: &'static str,
     unit: &'static str,
-    /// Largest value that makes sense.
+    /// Maximum value.
     most: f64,
     #[prop(default = Numbers::Whole)] numbers: Numbers,
     #[prop(default = None, into)] slider: Option<Slider>,
-    /// What it means where the scenario says nothing; such a distribution may be taken away again.
+    /// Label for a missing distribution. If set, the user can also remove the distribution.
     #[prop(default = None, into)]
     absent: Option<&'static str>,
 ) -> impl IntoView {

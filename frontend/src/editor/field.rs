@@ -1,4 +1,5 @@
-//! Fields of the editor: each edits one place of the form's document, by JSON pointer, and shows what is wrong with it.
+//! Editor fields. A field edits one value of the form's document, given by a JSON pointer, and
+//! displays the validation errors of this value.
 
 use leptos::prelude::*;
 use serde_json::Value;
@@ -9,12 +10,12 @@ use super::slider::Slider;
 use crate::form::{Form, put_back, use_form};
 use crate::pointer;
 
-/// The identifier of the input of a field.
+/// HTML id of a field's input.
 fn input_id(pointer: &str) -> String {
     format!("field{}", pointer.replace('/', "-"))
 }
 
-/// Makes a field known for as long as it is on the page, so that its errors are shown here and nowhere else.
+/// Registers a field while it is mounted, so that the form shows the field's errors only here.
 fn register(form: &Form, pointer: &str) {
     let (fields, unreadable) = (form.fields, form.unreadable);
     fields.update(|fields| {
@@ -32,7 +33,7 @@ fn error_at(form: &Form, pointer: &str) -> Option<String> {
     unreadable.or_else(|| form.errors.with(|errors| errors.at(pointer).map(str::to_owned)))
 }
 
-/// What is wrong with a field.
+/// Validation error of a field.
 #[component]
 pub(crate) fn FieldError(pointer: String) -> impl IntoView {
     let form = use_form();
@@ -45,7 +46,8 @@ pub(crate) fn FieldError(pointer: String) -> impl IntoView {
     }
 }
 
-/// A number. With a placeholder it may be left empty, and is then absent from the document.
+/// Number field. With a placeholder it can be empty, and the value is then absent from the
+/// document.
 #[component]
 pub(crate) fn NumberField(
     #[prop(into)] pointer: String,
@@ -63,7 +65,7 @@ pub(crate) fn NumberField(
     let value = Memo::new(move |_| {
         form.document.with(|document| place.with_value(|place| pointer::get(document, place).cloned()))
     });
-    // The text is kept beside the value: "1.50" must not turn into "1.5" under the cursor.
+    // The text has a separate signal, so that "1.50" does not change to "1.5" during typing.
     let text = RwSignal::new(String::new());
     Effect::new(move |_| {
         let value = value.get();
@@ -75,7 +77,8 @@ pub(crate) fn NumberField(
         }
     });
     let write = move |typed: String, garbled: bool| {
-        // Halfway through "1e3" the browser hands out nothing, and to write that would take away what is typed.
+        // For partial input such as "1e", the browser reports an empty value. Writing this value
+        // back would clear the input.
         if !garbled {
             text.set(typed.clone());
         }
@@ -92,10 +95,10 @@ pub(crate) fn NumberField(
         });
         form.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
     };
-    // What is no number is not kept for longer than somebody types: the field would say it beside whatever an undo brings.
+    // Invalid input is reset on blur. Otherwise its error would stay visible after an undo.
     let leave = move |event: &web_sys::Event| {
         let is_unreadable = |place: &String| form.unreadable.with_untracked(|errors| errors.at(place).is_some());
-        // Some browsers tell so of fields that go from the page, too.
+        // Some browsers also send blur events for fields that are already unmounted.
         if place.try_with_value(is_unreadable) == Some(true) {
             let known = value.get_untracked().as_ref().map(pointer::write_number).unwrap_or_default();
             put_back(event, &known);
@@ -149,7 +152,7 @@ pub(crate) fn NumberField(
     }
 }
 
-/// A slider that writes a number.
+/// Slider for a number field.
 #[component]
 fn SliderOf(pointer: String, label: String, slider: Slider, value: Memo<Option<Value>>) -> impl IntoView {
     let form = use_form();
@@ -178,7 +181,7 @@ fn SliderOf(pointer: String, label: String, slider: Slider, value: Memo<Option<V
     }
 }
 
-/// Whether the browser holds letters that it does not hand out as the value of a number field.
+/// True if the input contains text that the browser cannot convert to a number.
 fn is_garbled(event: &web_sys::Event) -> bool {
     let read = |object: &wasm_bindgen::JsValue, name: &str| js_sys::Reflect::get(object, &name.into()).ok();
     let input = event.target().map(JsCast::unchecked_into::<wasm_bindgen::JsValue>);
@@ -188,7 +191,7 @@ fn is_garbled(event: &web_sys::Event) -> bool {
         .is_some_and(|bad| bad.is_truthy())
 }
 
-/// One of a few words.
+/// Select field with a fixed set of strings.
 #[component]
 pub(crate) fn SelectField(
     #[prop(into)] pointer: String,
@@ -218,7 +221,8 @@ pub(crate) fn SelectField(
     }
 }
 
-/// One of a few numbers, or none: then it is absent from the document and chosen by the planner.
+/// Select field with a fixed set of numbers and an "Automatic" option. "Automatic" removes the
+/// value from the document, and the planner selects it.
 #[component]
 pub(crate) fn OptionalField(
     #[prop(into)] pointer: String,
@@ -252,12 +256,12 @@ pub(crate) fn OptionalField(
     }
 }
 
-/// Yes or no.
+/// Checkbox.
 #[component]
 pub(crate) fn CheckField(
     #[prop(into)] pointer: String,
     label: &'static str,
-    /// What a document means that does not say.
+    /// Value if the document does not contain the field.
     #[prop(default = false)]
     when_absent: bool,
 ) -> impl IntoView {

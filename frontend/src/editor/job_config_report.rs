@@ -1,12 +1,12 @@
-//! What was read from the configuration of a training job.
+//! Import report for the configuration of a training job.
 
 use api::job_config::JobConfig;
 use leptos::prelude::*;
 
-/// What was read, assumed, left out and not recognised.
+/// Lists the imported, assumed, ignored and unknown settings.
 #[component]
 pub(super) fn JobConfigReport(
-    /// Name of the file, and its reading.
+    /// File name and parsed configuration.
     report: RwSignal<Option<(String, JobConfig)>>,
 ) -> impl IntoView {
     move || {

@@ -1,4 +1,5 @@
-//! The parts of a mixture: their weights and shares, and ways to add and remove them.
+//! Editor for the parts of a sample mixture: weights, relative shares, and buttons to add and
+//! remove parts.
 
 use api::planner::workload::SampleSource;
 use leptos::prelude::*;
@@ -12,7 +13,7 @@ use crate::explore::use_explore;
 use crate::mixture::{shares, with_part, without_part};
 use crate::{format, pointer};
 
-/// The parts of the mixture that the samples are.
+/// Fields for the parts of the sample mixture.
 #[component]
 pub(super) fn MixtureFields(parts: Memo<usize>) -> impl IntoView {
     let explore = use_explore();
@@ -61,7 +62,7 @@ pub(super) fn MixtureFields(parts: Memo<usize>) -> impl IntoView {
     }
 }
 
-/// A picker that adds a dataset or a preset to the samples.
+/// Picker that adds a dataset or a preset to the samples.
 #[component]
 pub(super) fn AddPart(label: &'static str) -> impl IntoView {
     let explore = use_explore();
@@ -95,7 +96,7 @@ pub(super) fn AddPart(label: &'static str) -> impl IntoView {
         <div class="field picker">
             <label for="samples-add">{label}</label>
             <select id="samples-add" data-testid="samples-add" on:change=add>
-                // What was added is shown above; the picker is ready for the next one.
+                // Resets the picker after a selection.
                 <option value="" prop:selected=move || { added.track(); true }>"choose…"</option>
                 {presets}
                 <optgroup label="Uploaded">{datasets}</optgroup>
@@ -110,7 +111,7 @@ fn preset(id: &str, catalogue: Catalogue) -> Option<Value> {
     serde_json::to_value(&preset.source).ok()
 }
 
-/// Name of a source: of its dataset or of its preset.
+/// Name of a source: the dataset name or the preset title.
 fn named(source: &Value, catalogue: Catalogue) -> Option<String> {
     let source: SampleSource = serde_json::from_value(source.clone()).ok()?;
     if let SampleSource::Dataset { id, .. } = &source {

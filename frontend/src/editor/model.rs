@@ -1,4 +1,4 @@
-//! The model: a preset, and every field of every module.
+//! Model section: preset and all module fields.
 
 use api::planner::model::{Model, Module};
 use leptos::prelude::*;
@@ -13,7 +13,7 @@ use crate::explore::modalities::leave_out_unread;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 
-/// The model.
+/// Model section.
 #[component]
 pub(super) fn ModelSection() -> impl IntoView {
     let explore = use_explore();
@@ -60,7 +60,8 @@ pub(super) fn ModelSection() -> impl IntoView {
     }
 }
 
-/// Parameters of the model as it is typed, and of each module where there are several; `None` while a field is out of range.
+/// Parameter count of the edited model, and per module for multi-module models. `None` if a field
+/// is out of range.
 fn parameters(model: &Model) -> Option<String> {
     let counts = model.modules.iter().map(Module::checked_parameters).collect::<Option<Vec<u64>>>()?;
     let words = |count: u64| format::large(count as f64);
@@ -72,7 +73,8 @@ fn parameters(model: &Model) -> Option<String> {
     Some(format!("{total}: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
-/// What the modules are beyond their names: "Llama-3 8B: text encoder; DiT 5B: 512 tokens a second of video".
+/// Notes on module types, for example "Llama-3 8B: text encoder; DiT 5B: 512 tokens a second of
+/// video".
 fn notes(model: &Value) -> Option<String> {
     let of_module = |module: &Value| {
         let video = module["video"]["tokens_per_second"].as_u64();
@@ -87,7 +89,7 @@ fn notes(model: &Value) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
-/// What decides which fields a module has.
+/// Module properties that determine which fields are visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that a module has or has not")]
 struct ModuleShape {
@@ -114,7 +116,7 @@ impl ModuleShape {
     }
 }
 
-/// Every field of one module.
+/// Fields of one module.
 #[component]
 fn ModuleFields(index: usize, shape: ModuleShape, is_alone: bool) -> impl IntoView {
     let at = move |field: &str| format!("/model/modules/{index}/{field}");
@@ -156,7 +158,7 @@ fn ModuleFields(index: usize, shape: ModuleShape, is_alone: bool) -> impl IntoVi
     }
 }
 
-/// How images, sound and video enter a module.
+/// Fields for image, audio and video inputs of a module.
 #[component]
 fn ItemFields(index: usize, shape: ModuleShape) -> impl IntoView {
     let at = move |field: &str| format!("/model/modules/{index}/{field}");

@@ -1,4 +1,4 @@
-//! Modules that come and go: experts in place of an MLP, a further module, one less.
+//! Buttons that add or remove modules, and a switch between MLP and mixture of experts.
 
 use api::planner::model::{Model, Module, ModuleRole};
 use leptos::prelude::*;
@@ -9,10 +9,10 @@ use crate::explore::modalities::leave_out_unread;
 use crate::explore::use_explore;
 use crate::pointer;
 
-/// Experts of a module that gets some: those of Mixtral.
+/// Default expert count and top-k, as in Mixtral.
 const FIRST_EXPERTS: (u32, u32) = (8, 2);
 
-/// The place in the flow of a sample: encoders, backbone, generator.
+/// Order of the roles along the data flow: encoders, backbone, generator.
 const fn place(role: ModuleRole) -> u8 {
     match role {
         ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => 0,
@@ -30,7 +30,7 @@ const fn role_name(role: ModuleRole) -> &'static str {
     }
 }
 
-/// Modules of the presets that a model can take in: one of each role, a name once.
+/// Preset modules for roles that the model does not have yet. Removes duplicate names.
 fn addable(presets: &[Model], model: &Model) -> Vec<Module> {
     let mut found: Vec<Module> = Vec::new();
     for module in presets.iter().flat_map(|preset| &preset.modules) {
@@ -43,7 +43,8 @@ fn addable(presets: &[Model], model: &Model) -> Vec<Module> {
     found
 }
 
-/// The model with a module at its place in the flow; an encoder projects to the width of the backbone.
+/// Inserts a module in data-flow order. For an encoder, sets the projection width to the hidden
+/// size of the backbone.
 fn with(mut model: Model, mut module: Module) -> Model {
     if let (Some(patch), Some(backbone)) = (&mut module.patch, model.backbone())
         && patch.projected_width.is_some()
@@ -55,12 +56,12 @@ fn with(mut model: Model, mut module: Module) -> Model {
     model
 }
 
-/// The model in the form; `None` while it is unreadable.
+/// Parses the model from the form. Returns `None` if the model is invalid.
 fn model_of(scenario: &Value) -> Option<Model> {
     serde_json::from_value(pointer::get(scenario, "/model")?.clone()).ok()
 }
 
-/// Takes a module of a preset into the model.
+/// Picker that adds a preset module to the model.
 #[component]
 pub(super) fn AddModule() -> impl IntoView {
     let explore = use_explore();
@@ -105,7 +106,7 @@ pub(super) fn AddModule() -> impl IntoView {
     }
 }
 
-/// Takes a module out of the model.
+/// Button that removes a module.
 #[component]
 pub(super) fn RemoveModule(index: usize, name: String) -> impl IntoView {
     let explore = use_explore();
@@ -123,7 +124,7 @@ pub(super) fn RemoveModule(index: usize, name: String) -> impl IntoView {
     view! { <button class="quiet" type="button" on:click=remove>{format!("Remove {name}")}</button> }
 }
 
-/// Experts in place of the MLP of every layer, or none.
+/// Checkbox that replaces the MLP of all layers by experts.
 #[component]
 pub(super) fn ExpertsSwitch(index: usize) -> impl IntoView {
     let explore = use_explore();

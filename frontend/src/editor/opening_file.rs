@@ -1,4 +1,4 @@
-//! Opening a scenario, or the configuration of a training job, from a file.
+//! Opens a scenario or a training job configuration from a file.
 
 use api::job_config::JobConfig;
 use leptos::prelude::*;
@@ -9,10 +9,11 @@ use wasm_bindgen_futures::JsFuture;
 use crate::client::{self, Body};
 use crate::explore::use_explore;
 
-/// Largest file in bytes; the server takes no larger one either.
+/// Maximum file size in bytes; the server has the same limit.
 const MAX_BYTES: f64 = 1024.0 * 1024.0;
 
-/// The scenario of a text: itself, or what the API answers of a stored one. `None` where the text is of another format.
+/// Parses a scenario, or the API response for a stored scenario. Returns `None` for other formats,
+/// and an error for newer scenario versions.
 fn scenario_of(text: &str) -> Result<Option<Value>, String> {
     let Ok(document) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let scenario = match document.get("scenario") {
@@ -29,7 +30,7 @@ fn scenario_of(text: &str) -> Result<Option<Value>, String> {
     }
 }
 
-/// The scenario of a file, with the report of a configuration.
+/// Reads a scenario from a file. For a job configuration, also returns the import report.
 async fn open(file: &web_sys::File) -> Result<(Value, Option<JobConfig>), String> {
     if file.size() > MAX_BYTES {
         return Err("The file is larger than 1 MiB.".to_owned());
@@ -47,10 +48,10 @@ async fn open(file: &web_sys::File) -> Result<(Value, Option<JobConfig>), String
     Ok((scenario, Some(config)))
 }
 
-/// Chooses a file and opens it as one more edit, which can be undone.
+/// Button that opens a file. The import is a single edit, which the user can undo.
 #[component]
 pub(super) fn OpenFile(
-    /// The report of the configuration that was opened last.
+    /// Report of the last imported configuration.
     report: RwSignal<Option<(String, JobConfig)>>,
 ) -> impl IntoView {
     let explore = use_explore();
@@ -58,11 +59,11 @@ pub(super) fn OpenFile(
     let chosen = move |event: web_sys::Event| {
         let input = event_target::<web_sys::HtmlInputElement>(&event);
         let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
-        // The same file chosen again must be a change again.
+        // Clears the input, so that selecting the same file again fires a change event.
         input.set_value("");
         spawn_local(async move {
             let opened = open(&file).await;
-            // Neither an error nor a report of the file before stays.
+            // Clears the error and the report of the previous file.
             wrong.try_set(opened.as_ref().err().cloned());
             report.try_set(None);
             if let Ok((scenario, config)) = opened {

@@ -1,24 +1,22 @@
-//! Pickers of presets: choose one, or see that the fields have left them all.
+//! Picker for presets. Shows a separate label if the edited fields match no preset.
 
 use leptos::prelude::*;
 
-/// One choice of a picker.
+/// Option of a picker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Value of the option.
     pub(super) id: String,
-    /// Shown text.
     pub(super) title: String,
-    /// Heading that it stands under; empty for none.
+    /// Option group; empty for none.
     pub(super) group: &'static str,
 }
 
-/// A picker over choices that come from the server.
+/// Picker for options from the server.
 #[component]
 pub(super) fn PresetPicker(
     test_id: &'static str,
     label: &'static str,
-    /// Shown while the fields match no choice.
+    /// Label if the fields match no option.
     other: &'static str,
     #[prop(into)] choices: Signal<Vec<Choice>>,
     #[prop(into)] chosen: Signal<Option<String>>,
@@ -38,7 +36,7 @@ pub(super) fn PresetPicker(
         groups.dedup();
         groups.into_iter().map(|group| view! { <optgroup label=group>{options(group)}</optgroup> }).collect_view()
     };
-    // A name longer than the picker is read by pointing at it.
+    // Tooltip with the full name, because the picker truncates long names.
     let whole = move || {
         let chosen = chosen.get()?;
         choices.with(|choices| choices.iter().find(|choice| choice.id == chosen).map(|choice| choice.title.clone()))

@@ -1,4 +1,5 @@
-//! The name of a number field as a slider: drawn to the right the number grows, to the left it falls.
+//! Drag control on the label of a number field. Dragging to the right increases the value; dragging
+//! to the left decreases it.
 
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -7,31 +8,32 @@ use super::slider::Slider;
 use crate::form::Form;
 use crate::pointer;
 
-/// Pixels from one position of the slider to the next.
+/// Distance in px per slider position.
 const PX_PER_POSITION: f64 = 4.0;
-/// A finger that only taps or begins to scroll the page moves this far at most.
+/// Maximum movement of a tap or the start of a scroll gesture, in px. Shorter movements do not
+/// change the value.
 const TAP_PX: f64 = 8.0;
 
-/// A hand on the name.
+/// Active drag.
 #[derive(Clone, Copy)]
 struct Held {
     slider: Slider,
-    /// Where the pointer was.
+    /// Initial pointer position in px.
     x: f64,
-    /// How far it goes before the slider moves.
+    /// Dead zone in px before the slider moves.
     slack: f64,
-    /// Where the slider was.
+    /// Initial slider position.
     from: f64,
-    /// Where it is.
+    /// Current slider position.
     at: f64,
 }
 
-/// Draws a number by its field's name.
+/// Drag handler for a field label.
 #[derive(Clone, Copy)]
 pub(super) struct Scrub {
     place: StoredValue<String>,
     form: Form,
-    /// The slider to move, and its position.
+    /// Returns the slider and its current position.
     begun: StoredValue<Box<dyn Fn() -> (Slider, f64) + Send + Sync>>,
     held: StoredValue<Option<Held>>,
 }
@@ -60,7 +62,8 @@ impl Scrub {
         let (least, most) = held.slider.range();
         let by = (beyond(f64::from(event.client_x()) - held.x, held.slack) / PX_PER_POSITION).trunc();
         let at = (held.from + by).clamp(least, most);
-        // A hand that has not moved, or moved back, writes nothing: values between two positions stay what they are.
+        // A drag without movement does not write, so that values between two slider positions are
+        // unchanged.
         if (at - held.at).abs() < 0.5 {
             return;
         }
@@ -75,7 +78,7 @@ impl Scrub {
     }
 }
 
-/// What of a way is left after the slack.
+/// Distance beyond the dead zone.
 fn beyond(way: f64, slack: f64) -> f64 {
     way - way.clamp(-slack, slack)
 }

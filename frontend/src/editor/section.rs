@@ -1,4 +1,4 @@
-//! Sections of the editor and the errors that belong to no field.
+//! Editor sections, and errors that belong to no field.
 
 use leptos::html;
 use leptos::prelude::*;
@@ -7,10 +7,10 @@ use crate::explore::use_explore;
 use crate::field_errors::place_words;
 use crate::format;
 
-/// Where the sections of the editor stand; errors elsewhere are shown above all of them.
+/// JSON pointers of the sections. Other errors are shown above all sections.
 const SECTIONS: [&str; 7] = ["/model", "/cluster", "/workload", "/layout", "/planners", "/training", "/iterations"];
 
-/// A section: its title, its errors that no field shows, its fields.
+/// Section with a title, errors without a field, and the fields.
 #[component]
 pub(super) fn Section(
     title: &'static str,
@@ -29,7 +29,7 @@ pub(super) fn Section(
     }
 }
 
-/// Errors of which neither a field nor a section speaks.
+/// Errors that belong to neither a field nor a section.
 #[component]
 pub(super) fn HomelessErrors() -> impl IntoView {
     let explore = use_explore();
@@ -52,11 +52,11 @@ fn error_lines(errors: Vec<(String, String)>) -> impl IntoView {
     lines.collect_view()
 }
 
-/// Fields that most people leave alone; opens by itself when one of them is wrong.
+/// Collapsible group of advanced fields. It expands if one of the fields has an error.
 #[component]
 pub(super) fn Advanced(
     #[prop(into)] title: String,
-    /// Where its fields stand.
+    /// JSON pointers of the fields.
     #[prop(into)]
     prefixes: Vec<String>,
     children: Children,

@@ -1,27 +1,28 @@
-//! How a slider moves the number of a field.
+//! Mapping between slider positions and field values.
 
-/// Positions from one power of two to the next.
+/// Slider positions per power of two.
 const PER_OCTAVE: f64 = 16.0;
-/// Steps that a slider has room for.
+/// Maximum step count of a linear slider.
 const MAX_STEPS: f64 = 256.0;
-/// A slider over a wide range spans this many powers of two each way.
+/// Range of a wide slider in powers of two, in each direction.
 const OCTAVES: f64 = 3.0;
 
-/// How a slider beside a number field moves; its positions are whole numbers.
+/// Scale of a slider. Positions are integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Slider {
-    /// Evenly, over this range.
+    /// Linear scale with this range.
     Linear(f64, f64),
-    /// From power of two to power of two, over this range of exponents.
+    /// Powers of two with this range of exponents.
     PowersOfTwo(f64, f64),
-    /// From `low` up, by steps.
+    /// Linear scale from `low` with a fixed step size.
     Steps { low: f64, step: f64, count: f64 },
-    /// By equal factors from `low` to `high`, to the nearest step.
+    /// Logarithmic scale from `low` to `high`, rounded to the step size.
     Factors { low: f64, high: f64, step: f64 },
 }
 
 impl Slider {
-    /// For a field that has none: over all of a short range, else from an eighth of its value to eight times as much.
+    /// Default scale of a field. A short range is covered completely. A wide range extends from 1/8
+    /// to 8 times the value.
     pub(crate) fn around(value: Option<f64>, min: f64, max: f64, step: f64) -> Self {
         let count = ((max - min) / step).floor();
         if count <= MAX_STEPS {
@@ -32,7 +33,7 @@ impl Slider {
         Self::Factors { low, high: (low * (2.0 * OCTAVES).exp2()).min(max), step }
     }
 
-    /// Least and most position.
+    /// Minimum and maximum position.
     pub(crate) fn range(self) -> (f64, f64) {
         match self {
             Self::Linear(low, high) | Self::PowersOfTwo(low, high) => (low, high),
@@ -41,7 +42,7 @@ impl Slider {
         }
     }
 
-    /// The value at a position, as it would be typed.
+    /// Value at a position, formatted as user input.
     pub(crate) fn typed(self, position: f64) -> String {
         match self {
             Self::Linear(..) => position.round().to_string(),
@@ -54,7 +55,7 @@ impl Slider {
         }
     }
 
-    /// The position of a value, inside the range.
+    /// Position of a value, clamped to the range.
     pub(crate) fn position(self, value: f64) -> f64 {
         let (least, most) = self.range();
         let position = match self {
@@ -67,7 +68,7 @@ impl Slider {
     }
 }
 
-/// A multiple of a step, with the decimals of the step.
+/// Formats a multiple of `step` with the decimals of `step`.
 fn written(value: f64, step: f64) -> String {
     let decimals = (0..6).find(|&decimals| (step * 10_f64.powi(decimals)).fract().abs() < 1e-9).unwrap_or(6);
     let text = format!("{value:.*}", decimals as usize);
@@ -100,7 +101,8 @@ mod tests {
         assert_eq!(Slider::around(None, 1.0, 256.0, 1.0).typed(7.0), "8");
     }
 
-    /// The field's own value keeps its place, so that a slider does not move what nobody has moved.
+    /// The slider reproduces the current value within one step, so that it does not change values
+    /// without user input.
     #[test]
     fn wide_ranges_are_walked_by_factors_around_the_value() {
         for (now, min, max, step) in [

@@ -1,4 +1,4 @@
-//! Where samples come from: the picker of sources, and the figures of the chosen one.
+//! Sample source: picker and parameters.
 
 use api::dataset::DatasetSummary;
 use api::planner::workload::SampleSource;
@@ -16,12 +16,12 @@ use crate::explore::opening::use_dataset;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 
-/// Where the source stands in a scenario.
+/// JSON pointer of the sample source in a scenario.
 pub(super) const SAMPLES: &str = "/workload/samples";
-/// Marks the choices of the picker that are uploaded datasets.
+/// Prefix of picker options for uploaded datasets.
 pub(super) const DATASET: &str = "dataset:";
 
-/// Presets and uploaded datasets.
+/// Picker for sample presets and uploaded datasets.
 #[component]
 pub(super) fn SourcePicker() -> impl IntoView {
     let explore = use_explore();
@@ -60,7 +60,8 @@ pub(super) fn SourcePicker() -> impl IntoView {
     view! { <PresetPicker test_id="samples-preset" label="Samples" other="Edited" choices=choices chosen=chosen on_choose=choose /> }
 }
 
-/// Title of a dataset in a picker; the same file by several rules is several datasets.
+/// Title of a dataset. Includes the preprocessing, because one file with different preprocessing
+/// gives several datasets.
 pub(super) fn titled(dataset: &DatasetSummary) -> String {
     let samples = format::count(dataset.samples);
     match &dataset.shaped {
@@ -69,7 +70,7 @@ pub(super) fn titled(dataset: &DatasetSummary) -> String {
     }
 }
 
-/// The figures of the source, as far as it has any.
+/// Parameter fields of the sample source.
 #[component]
 pub(super) fn SourceFields() -> impl IntoView {
     let explore = use_explore();
@@ -97,15 +98,16 @@ pub(super) fn SourceFields() -> impl IntoView {
     }
 }
 
-/// Images, sound and video of a sample, each where the model reads or makes them.
+/// Image, audio and video fields for modalities that the model reads or generates.
 #[component]
 fn ItemFields(
-    /// What it means that a source does not speak of images; such a distribution may be taken away again.
+    /// Label for a source without images. If set, the user can also remove the image distribution.
     images_absent: Option<&'static str>,
 ) -> impl IntoView {
     let explore = use_explore();
     let reads = Memo::new(move |_| explore.scenario.with(Modalities::of));
-    // To a model that reads sound and no images, images count clips; where a scenario says so it must show.
+    // For models that read audio but no images, images count as clips. The field is shown if the
+    // scenario sets it.
     let as_clips = Memo::new(move |_| {
         let none = json!({"kind": "constant", "value": 0});
         explore
@@ -170,7 +172,7 @@ fn ItemFields(
     }
 }
 
-/// Text that comes with the items.
+/// Field for text per item.
 #[component]
 fn TextPerItem() -> impl IntoView {
     let explore = use_explore();
@@ -190,7 +192,7 @@ fn TextPerItem() -> impl IntoView {
     }
 }
 
-/// Bounds of the images over the iterations.
+/// Bounds for the image count over the iterations.
 #[component]
 fn PhaseFields(points: Memo<usize>) -> impl IntoView {
     let rows = move || {

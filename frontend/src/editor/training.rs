@@ -7,7 +7,7 @@ use super::section::{Advanced, Section};
 use crate::explore::use_explore;
 use crate::pointer;
 
-/// Training settings.
+/// Training section.
 #[component]
 pub(super) fn TrainingSection() -> impl IntoView {
     let explore = use_explore();

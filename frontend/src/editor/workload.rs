@@ -1,4 +1,4 @@
-//! The workload: where samples come from and how a global batch is put together.
+//! Workload section: sample source and batch construction.
 
 use api::dataset::Uploaded;
 use api::planner::outcome::{HistogramColumns, WorkloadSummary};
@@ -16,7 +16,7 @@ use crate::explore::use_explore;
 use crate::pointer;
 use crate::upload::{ImportReportView, Upload};
 
-/// The workload.
+/// Workload section.
 #[component]
 pub(super) fn WorkloadSection() -> impl IntoView {
     let explore = use_explore();
@@ -80,13 +80,13 @@ pub(super) fn WorkloadSection() -> impl IntoView {
     }
 }
 
-/// A histogram of what the last answer drew.
+/// Derives a histogram from the workload of the current outcome.
 fn drawn(of: fn(&WorkloadSummary) -> Option<HistogramColumns>) -> Signal<Option<HistogramColumns>> {
     let explore = use_explore();
     Signal::derive(move || explore.result.with(|result| of(&result.as_ref()?.outcome.workload)))
 }
 
-/// A histogram of items; nothing for models that neither read nor make them.
+/// Histogram of items. Empty if the model neither reads nor generates this item type.
 #[component]
 fn Drawn(
     title: &'static str,
@@ -105,7 +105,7 @@ fn Drawn(
     }
 }
 
-/// What should be known of the data.
+/// Notes on the workload data.
 #[component]
 fn Notes() -> impl IntoView {
     let explore = use_explore();
@@ -123,7 +123,7 @@ fn Notes() -> impl IntoView {
     }
 }
 
-/// What one sequence may hold beside the context length.
+/// Limits per sequence in addition to the context length.
 #[component]
 fn LimitFields() -> impl IntoView {
     let explore = use_explore();

@@ -1,4 +1,5 @@
-//! The answer on screen as the cards read it: handles on one shared outcome, for a copy in each of them would cost a slider its pace.
+//! Views of the current outcome for the cards. They share one `Arc`; a copy per card would slow
+//! down slider drags.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use api::job::StoredOutcome;
 use api::planner::outcome::{Answer, Planned, PlannerResult};
 use api::planner::scenario::PlannerKind;
 
-/// Results of the answer, fastest first; empty before there is one.
+/// Results of the outcome, fastest first. Empty before the first outcome.
 #[derive(Debug, Clone)]
 pub(crate) struct Results(pub(super) Option<Arc<StoredOutcome>>);
 
@@ -20,14 +21,14 @@ impl Deref for Results {
 }
 
 impl Results {
-    /// What a planner answered.
+    /// Returns the result of a planner.
     pub(crate) fn of(self, planner: PlannerKind) -> Option<OneResult> {
         let place = self.iter().position(|result| result.planner == planner)?;
         Some(OneResult { results: self, place })
     }
 }
 
-/// What one planner answered.
+/// Result of a planner.
 #[derive(Debug, Clone)]
 pub(crate) struct OneResult {
     results: Results,
@@ -51,13 +52,13 @@ impl PartialEq for OneResult {
 }
 
 impl OneResult {
-    /// Its plan, where it found one.
+    /// Returns the plan, or `None` if the planner found no plan.
     pub(crate) fn plan(self) -> Option<Plan> {
         matches!(self.answer, Answer::Planned(_)).then_some(Plan(self))
     }
 }
 
-/// The judged plan of a planner.
+/// Validated plan of a planner.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan(OneResult);
 

@@ -1,22 +1,22 @@
-//! What a model reads and makes beside text, and samples that hold nothing else.
+//! Non-text modalities of a model, and removal of unsupported modalities from the samples.
 
 use serde_json::{Value, json};
 
 use crate::pointer;
 
-/// What a model reads or makes beside text.
+/// Non-text modalities that a model reads or generates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Modalities {
-    /// Images, read by an encoder or made by a generator.
+    /// Images, read by an encoder or generated.
     pub(crate) images: bool,
-    /// Clips of sound.
+    /// Audio clips.
     pub(crate) sound: bool,
-    /// Clips of video.
+    /// Video clips.
     pub(crate) video: bool,
 }
 
 impl Modalities {
-    /// Of the model of a scenario.
+    /// Reads the modalities from the model of a scenario.
     pub(crate) fn of(scenario: &Value) -> Self {
         let modules = pointer::get(scenario, "/model/modules").and_then(Value::as_array);
         let any = |wanted: &dyn Fn(&Value) -> bool| modules.is_some_and(|modules| modules.iter().any(wanted));
@@ -27,7 +27,7 @@ impl Modalities {
         }
     }
 
-    /// Whether there is anything beside text.
+    /// Returns true if the model has a non-text modality.
     pub(crate) const fn any(self) -> bool {
         self.images || self.sound || self.video
     }
@@ -37,7 +37,8 @@ fn generates(module: &Value, what: &str) -> bool {
     module["role"] == "generator" && module[what].is_object()
 }
 
-/// Takes out of the workload what the model does not read; the server would refuse it.
+/// Removes modalities from the workload that the model does not read. The server rejects such
+/// workloads.
 pub(crate) fn leave_out_unread(scenario: &mut Value) {
     let reads = Modalities::of(scenario);
     if let Some(source) = scenario.pointer_mut("/workload/samples") {
@@ -66,7 +67,7 @@ fn leave_out_of_source(source: &mut Value, reads: Modalities) {
             }
         }
         Some("phases") => {
-            // Only images come in phases.
+            // Only images have phases.
             if reads.images {
                 leave_out_of_source(&mut source["source"], reads);
             } else {

@@ -1,4 +1,5 @@
-//! What the page starts with: a link, a ready scenario, a dataset, the draft, or the first of the gallery.
+//! Initial scenario of the page: a link, a gallery scenario, a dataset, the draft, or the default
+//! gallery scenario.
 
 use api::gallery::{Gallery, Presets};
 use api::path;
@@ -17,33 +18,31 @@ use crate::recent;
 use crate::storage;
 use crate::undo::History;
 
-/// The ready scenario that a new one starts from.
+/// Default gallery scenario.
 const FIRST: &str = "llama-2-7b-long-documents";
 
-/// What a new scenario starts from.
+/// Initial content of a new scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Start {
-    /// The draft, or where there is none, a ready scenario.
+    /// The draft, or the default gallery scenario if no draft exists.
     Draft,
-    /// A ready scenario, with its layout or with a free one.
+    /// A gallery scenario.
     Ready {
         /// Name in the gallery.
         slug: String,
-        /// All degrees are searched, whatever the scenario fixes.
+        /// Removes the fixed degrees of parallelism, so that the planner searches them.
         free_layout: bool,
     },
-    /// The draft on an uploaded dataset.
+    /// The draft with an uploaded dataset.
     Dataset(String),
-    /// A model on a cluster, both presets, with a free layout.
+    /// A model preset on a cluster preset, without fixed degrees.
     Presets {
-        /// Identifier of the model.
         model: String,
-        /// Identifier of the cluster.
         cluster: String,
-        /// Nodes of the cluster.
+        /// Node count.
         nodes: Option<u32>,
     },
-    /// The draft on a mixture of uploaded datasets.
+    /// The draft with a mixture of uploaded datasets.
     Mixture(Vec<WeightedDataset>),
 }
 
@@ -57,7 +56,7 @@ impl Explore {
             if self.arrived.with_value(|fragment| fragment.as_ref().is_some_and(|fragment| fragment.len() > 1)) {
                 self.read_address();
             }
-            // Soon, not now: the address bar may still hold the page that is being left.
+            // The write is delayed, because the address bar may still contain the previous page.
             self.write_address_soon();
             return;
         }
@@ -80,9 +79,10 @@ impl Explore {
         });
     }
 
-    /// Opens what the address bar names after a step through the browser's history, unless it is open.
+    /// Opens the scenario in the address bar after a history navigation, unless it is already open.
     ///
-    /// The router may believe that it stands there already, for addresses are written without it.
+    /// The router may have the same location already, because pages write addresses without the
+    /// router.
     pub(crate) fn open_stepped(self) {
         let location = window().location();
         let (Ok(page), links) = (location.pathname(), path::share("")) else { return };
@@ -99,13 +99,13 @@ impl Explore {
     async fn open_stored(self, generation: u64, named: &str, stored: StoredScenario) {
         let id = stored.id.clone();
         recent::remember(&stored);
-        // A stored outcome is shown as it is, by whichever engine; only without one is the scenario planned.
-        // Both are asked for under the name in the link, as `start.js` has done already.
+        // A stored outcome from any engine version is shown without planning again. Both requests
+        // use the name in the link, so that they match the prefetched responses of `start.js`.
         let outcome = answered::stored(named).await;
         if !self.is_current(generation) {
             return;
         }
-        // The editor is made while the timelines are on their way.
+        // Renders the editor while the timelines load.
         let fill = move || {
             self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
             self.stored.set(Some(stored));
@@ -124,7 +124,7 @@ impl Explore {
         }
     }
 
-    /// Starts a scenario.
+    /// Creates a scenario.
     pub(crate) fn start(self, start: Start) {
         let generation = self.clear();
         spawn_local(async move {
@@ -145,13 +145,13 @@ impl Explore {
                     match start {
                         Start::Dataset(id) => {
                             use_dataset(&mut scenario, &id);
-                            // Degrees that were fixed for other samples need not suit these.
+                            // Degrees that are fixed for other samples may not suit these samples.
                             scenario = with_free_layout(untitled(scenario));
                         }
                         Start::Mixture(parts) => {
                             crate::pointer::set(&mut scenario, "/workload/samples", of_datasets(&parts));
                             leave_out_unread(&mut scenario);
-                            // Degrees that were fixed for other samples need not suit these.
+                            // Degrees that are fixed for other samples may not suit these samples.
                             scenario = with_free_layout(untitled(scenario));
                         }
                         Start::Draft | Start::Ready { .. } | Start::Presets { .. } => {}
@@ -164,9 +164,10 @@ impl Explore {
         });
     }
 
-    /// Opens a scenario that came with a link. Results that the server has are shown; otherwise it is stored when it is planned.
+    /// Opens a scenario from a self-contained link. If the server has an outcome, the page shows
+    /// it. Otherwise the scenario is stored on planning.
     ///
-    /// `fragment` is that of the link, without its mark.
+    /// `fragment` is the link's fragment without the `#`.
     pub(crate) fn start_unsaved(self, scenario: Value, fragment: String) {
         let generation = self.clear();
         let body = scenario.to_string();
@@ -175,7 +176,7 @@ impl Explore {
         self.state.set(PlanState::Idle);
         spawn_local(async move {
             let url = path::SCENARIO_IDENTITY;
-            // A scenario that is not valid, and one that nobody planned, are shown as they are.
+            // Invalid scenarios and scenarios without an outcome are shown unplanned.
             let Ok(known) = client::send::<ScenarioIdentity>("POST", url, Body::Json(body)).await else { return };
             if !known.planned || !self.is_current(generation) {
                 return;
@@ -188,12 +189,12 @@ impl Explore {
         });
     }
 
-    /// Takes a scenario from a file, as one more edit, and plans it.
+    /// Imports a scenario from a file as one edit and plans it.
     pub(crate) fn import(self, scenario: Value) {
         self.edit("", |present| *present = scenario);
     }
 
-    /// Throws the draft away and starts from a ready scenario.
+    /// Deletes the draft and starts from the default gallery scenario.
     pub(crate) fn start_afresh(self) {
         storage::forget(storage::DRAFT);
         self.start(Start::Draft);
@@ -223,12 +224,13 @@ impl Explore {
     }
 }
 
-/// Whether what is open, or on its way under the name of its link, is what a link names.
+/// Returns true if the link refers to the open scenario or to the scenario that is loading.
 fn stands_at(stored: Option<&str>, opening: &str, link: &str) -> bool {
     stored.map_or(opening == link, |id| id.starts_with(link))
 }
 
-/// Names an uploaded dataset as the source of samples; its images are those of the file, if the model reads any.
+/// Sets an uploaded dataset as sample source. The images come from the file if the model reads
+/// images.
 pub(crate) fn use_dataset(scenario: &mut Value, id: &str) {
     crate::pointer::set(scenario, "/workload/samples", json!({"kind": "dataset", "id": id}));
     leave_out_unread(scenario);
@@ -236,11 +238,11 @@ pub(crate) fn use_dataset(scenario: &mut Value, id: &str) {
 
 fn draft() -> Option<Value> {
     let draft: Value = serde_json::from_str(&storage::read(storage::DRAFT)?).ok()?;
-    // A draft of another format would only give errors that nobody can mend here.
+    // A draft in another format would only produce errors that the user cannot fix here.
     (draft["schema"] == api::planner::scenario::SCHEMA).then_some(draft)
 }
 
-/// All degrees of the layout are searched.
+/// Removes the fixed degrees, so that the planner searches all degrees.
 fn with_free_layout(mut scenario: Value) -> Value {
     crate::pointer::remove(&mut scenario, "/layout");
     scenario
@@ -257,7 +259,7 @@ async fn on_presets(model: &str, cluster: &str, nodes: Option<u32>) -> Result<Va
     Ok(with_presets(scenario, &presets, model, cluster, nodes))
 }
 
-/// Puts presets into a scenario. An unknown name leaves what is there.
+/// Inserts presets into a scenario. Unknown names do not change the scenario.
 fn with_presets(mut scenario: Value, presets: &Presets, model: &str, cluster: &str, nodes: Option<u32>) -> Value {
     let model = presets.models.iter().find(|choice| choice.id == model);
     let cluster = presets.clusters.iter().find(|choice| choice.id == cluster);

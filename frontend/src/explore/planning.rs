@@ -1,4 +1,5 @@
-//! From an edit to its answer: store, plan, follow the job, fetch outcome and timelines.
+//! Planning after an edit: stores the scenario, starts the job, follows it, and fetches outcome and
+//! timelines.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ use super::{Explore, PlanState, Shown};
 use crate::client::{self, Body, Failure};
 use crate::field_errors::FieldErrors;
 
-/// A job that someone else cancelled, and a full queue, are tried again this often.
+/// Maximum attempts if another page cancels the job or the queue is full.
 const ATTEMPTS: u32 = 4;
 const PAUSE_MS: i32 = 700;
 
 impl Explore {
-    /// Sends the scenario as it stands now.
+    /// Stores and plans the current scenario.
     pub(super) fn send(self, generation: u64) {
         self.abandon_job();
         let body = self.scenario.with_untracked(ToString::to_string);
@@ -37,12 +38,13 @@ impl Explore {
                 Ok(stored) => {
                     self.errors.set(FieldErrors::default());
                     let id = stored.id.clone();
-                    // What an edit makes on the way is not what somebody opened.
+                    // Intermediate scenarios of an edit sequence do not belong in the list of
+                    // recent scenarios.
                     if !self.history.with_value(crate::undo::History::can_undo) {
                         crate::recent::remember(&stored);
                     }
                     self.unsaved.set(None);
-                    // A file may name presets; the fields show what they stand for.
+                    // A file may refer to presets. The fields show the resolved values.
                     let names_presets = self.scenario.with_untracked(|scenario| {
                         ["/model/preset", "/cluster/preset"].into_iter().any(|place| scenario.pointer(place).is_some())
                     });
@@ -58,7 +60,7 @@ impl Explore {
         });
     }
 
-    /// Plans a stored scenario and shows the answer.
+    /// Plans a stored scenario and shows the outcome.
     pub(super) async fn plan(self, generation: u64, id: String) {
         match self.run_job(generation, &id).await {
             Ok(true) => {}
@@ -75,7 +77,8 @@ impl Explore {
             return;
         }
         match answer {
-            // The timelines were tried out while the edits were made, and are the same to the byte; how long planning took is not.
+            // The preview already loaded these timelines, and they are identical byte for byte.
+            // Only the planning time differs.
             Ok(outcome) if self.shows(&outcome) => {
                 self.result.set(Some(Arc::new(outcome)));
                 self.tried.set(false);
@@ -86,7 +89,8 @@ impl Explore {
         }
     }
 
-    /// Runs the job to its end; false if nothing is left to show for this question.
+    /// Runs the planning job. Returns false if the request is obsolete or all attempts were
+    /// cancelled.
     async fn run_job(self, generation: u64, id: &str) -> Result<bool, Failure> {
         for attempt in 1..=ATTEMPTS {
             self.state.set(PlanState::Queued);
@@ -102,7 +106,7 @@ impl Explore {
             };
             self.job.set_value(Some(job.id.clone()));
             if !self.is_current(generation) {
-                // The scenario was changed while the job was being made.
+                // The scenario changed while the job was created.
                 self.abandon_job();
                 return Ok(false);
             }
@@ -120,7 +124,7 @@ impl Explore {
             self.job.set_value(None);
             match job?.state {
                 JobState::Failed { detail } => return Err(Failure::Unreadable(detail)),
-                // Another page cancelled the job that both waited for.
+                // Another page cancelled the shared job. Try again.
                 JobState::Cancelled => {}
                 JobState::Done | JobState::Queued | JobState::Running { .. } => return Ok(true),
             }
@@ -142,12 +146,12 @@ impl Explore {
         }
     }
 
-    /// Shows an outcome once its timelines are there, so that table and charts change together.
+    /// Shows an outcome after its timelines are loaded, so that table and charts update together.
     pub(super) async fn show(self, generation: u64, outcome: StoredOutcome) {
         self.show_beside(generation, outcome, || ()).await;
     }
 
-    /// The same, with something to do while the timelines are on their way.
+    /// Same as [`Self::show`], and runs `meanwhile` while the timelines load.
     pub(super) async fn show_beside(self, generation: u64, outcome: StoredOutcome, meanwhile: impl FnOnce()) {
         let iteration = iteration_of(&outcome, self.view.get_untracked().iteration);
         let begun = fetch_timelines(&outcome, iteration);
@@ -174,7 +178,8 @@ impl Explore {
         }
     }
 
-    /// Whether an outcome and all its timelines are on screen, planned by this engine.
+    /// Returns true if the outcome and all timelines are visible and were planned by the same
+    /// engine version.
     fn shows(self, outcome: &StoredOutcome) -> bool {
         let engine = |result: &StoredOutcome| result.outcome.engine == result.current_engine;
         let same = |result: &Arc<StoredOutcome>| result.outcome.scenario == outcome.outcome.scenario && engine(result);
@@ -188,7 +193,7 @@ impl Explore {
             })
     }
 
-    /// The answer on screen is that to the present question.
+    /// Sets the final state after the current outcome is shown.
     fn finish(self) {
         let infeasible = self.result.with_untracked(|result| {
             result.as_ref().is_some_and(|result| {
@@ -198,17 +203,16 @@ impl Explore {
         self.state.set(if infeasible { PlanState::Infeasible } else { PlanState::Done });
     }
 
-    /// Shows another iteration.
-    ///
-    /// A link may name one that the answer does not have: then the last is shown.
+    /// Shows another iteration. The index is clamped to the last iteration, because a link may
+    /// contain a larger index.
     pub(crate) fn show_iteration(self, iteration: u32) {
         let last = |outcome: &Arc<StoredOutcome>| iteration_of(outcome, Some(iteration));
         let iteration = self.result.with_untracked(|outcome| outcome.as_ref().map_or(iteration, last));
         self.view.update(|view| view.iteration = Some(iteration));
         if self.tried.get_untracked() {
-            // The answer that is shown next, tried out or stored, is that of this iteration.
+            // The next preview or stored outcome uses this iteration.
             if !self.state.with_untracked(PlanState::is_busy) {
-                // Planning was cancelled or failed, and no answer would come.
+                // After a cancelled or failed planning run, no outcome would follow.
                 self.plan_soon();
             }
             self.ask_what_if();
@@ -235,14 +239,14 @@ impl Explore {
         });
     }
 
-    /// Sends the scenario again, after a failure or for a newer engine.
+    /// Stores and plans the scenario again, after an error or for a newer engine version.
     pub(crate) fn retry(self) {
         let generation = self.next_generation();
         self.state.set(PlanState::Sending);
         self.send(generation);
     }
 
-    /// Stops planning; the last answer stays.
+    /// Stops planning. The current outcome remains visible.
     pub(crate) fn cancel(self) {
         self.next_generation();
         self.abandon_job();
@@ -250,18 +254,20 @@ impl Explore {
         self.state.set(PlanState::Cancelled);
     }
 
-    /// Frees the worker of a question that nobody asks any more.
+    /// Cancels the obsolete job and frees its worker.
     pub(super) fn abandon_job(self) {
         let job = self.job.try_update_value(Option::take).flatten();
         if let Some(job) = job {
             spawn_local(async move {
-                // A job that has ended meanwhile, or a server that is gone, leaves nothing to free.
+                // The request may fail because the job has ended or the server is down. In both
+                // cases there is no worker to free.
                 drop(client::tell("DELETE", &path::job(&job), Body::Empty).await);
             });
         }
     }
 
-    /// Lets the job of the present scenario run to its end, whatever is edited or opened next: a copied link shows its outcome.
+    /// Detaches the current job, so that later edits do not cancel it. A copied link needs its
+    /// outcome.
     pub(crate) fn leave_job(self) {
         self.job.set_value(None);
     }
@@ -274,14 +280,14 @@ impl Explore {
     }
 }
 
-/// The iteration of an answer that is wanted, the last where it has fewer.
+/// Clamps the requested iteration to the last iteration of the outcome.
 fn iteration_of(outcome: &StoredOutcome, wanted: Option<u32>) -> u32 {
     let last = u32::try_from(outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
     wanted.unwrap_or(0).min(last)
 }
 
-/// Fetches what the charts of an iteration begin with: whole timelines, of large ones the first look. All are on their way before
-/// the first is waited for.
+/// Fetches the initial chart data of an iteration: timelines, and overviews of large timelines. All
+/// requests start before the first one is awaited.
 fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> impl Future<Output = Result<Shown, Failure>> + use<> {
     let id = &outcome.outcome.scenario;
     let (mut planners, mut overviews, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
@@ -332,7 +338,8 @@ fn fetch_timeline(
 }
 
 impl Explore {
-    /// Fetches the timelines that were only looked at so far; one that fails stays a first look, and says so.
+    /// Fetches the timelines that are shown as overviews. If a request fails, the overview remains
+    /// with an error.
     fn fetch_the_rest(self, generation: u64, id: String, shown: &Shown) {
         let iteration = shown.iteration;
         let waiting: Vec<PlannerKind> = shown.overviews.iter().map(|(planner, _)| *planner).collect();
@@ -344,7 +351,8 @@ impl Explore {
                     return;
                 }
                 match timeline {
-                    // Whoever went to another iteration and back waits for it twice.
+                    // If the user switches to another iteration and back, the timeline is fetched
+                    // twice.
                     Ok(_) if self.shown.with_untracked(|shown| shown.timeline(planner).is_some()) => {}
                     Ok(timeline) => {
                         let mut shown = self.shown.get_untracked();

@@ -1,4 +1,5 @@
-//! The page as those parts see it that may come late: while a slider moves they keep the last answer that stood still.
+//! Delayed page state for components that may update late. During a slider drag they show the last
+//! stable outcome.
 
 use std::time::Duration;
 
@@ -6,12 +7,12 @@ use leptos::prelude::*;
 
 use super::Explore;
 
-/// An answer that was only tried out stands still when no other has come for so long.
+/// A preview counts as stable if no other outcome arrives within this interval.
 const REST: Duration = Duration::from_millis(400);
 
 impl Explore {
-    /// The same page, whose answer follows when the present one stands still; a stored one does at once. The owner of the caller
-    /// keeps it.
+    /// Returns a copy of the state whose outcome updates only when the current outcome is stable.
+    /// Stored outcomes update immediately. The copy belongs to the caller's reactive owner.
     pub(crate) fn at_rest(self) -> Self {
         let result = RwSignal::new(self.result.get_untracked());
         let tried = RwSignal::new(self.tried.get_untracked());
@@ -26,7 +27,8 @@ impl Explore {
                 return;
             }
             let follow = move || {
-                // Newer answers have their own turn; without an owner there is nobody to show them to.
+                // A newer outcome has its own timer. The signals do not exist after the owner is
+                // disposed.
                 if number.try_get_value() == Some(mine) {
                     result.set(now.0);
                     tried.set(now.1);

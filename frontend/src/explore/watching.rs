@@ -1,4 +1,4 @@
-//! What is looked at, kept in step with the address bar.
+//! Synchronizes the view with the address bar.
 
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
@@ -9,11 +9,12 @@ use super::planner_of;
 use crate::fragment::{ActionName, ScenarioPrefix, View};
 use crate::gantt::{Selection, TimeWindow};
 
-/// Browsers refuse an address bar that is written hundreds of times in a few seconds.
+/// Minimum interval between address bar writes. Browsers reject hundreds of writes within a few
+/// seconds.
 const URL_PAUSE: std::time::Duration = std::time::Duration::from_millis(250);
 
 impl Explore {
-    /// The view as a fragment would write it, the time range included.
+    /// Current view for a link, including the time range.
     pub(crate) fn view_now(&self) -> View {
         let window = self.window.get();
         let extent = self.charted.with(super::Shown::extent_ns);
@@ -29,10 +30,10 @@ impl Explore {
         View { window_ns, action, ..view }
     }
 
-    /// Selects the action that the link names, in the plan that it names.
+    /// Selects the action from the link, in the plan that the link specifies.
     pub(crate) fn select_named(&self) {
         let Some(action) = self.view.with_untracked(|view| view.action) else { return };
-        // Once only: from now on the selection is that of whoever looks.
+        // Applied only once; later selections come from the user.
         self.view.update(|view| view.action = None);
         let planners =
             self.shown.with_untracked(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
@@ -49,7 +50,7 @@ impl Explore {
         self.selection.set(found);
     }
 
-    /// Path and fragment that show the same elsewhere.
+    /// Path and fragment of a link to the current view.
     pub(crate) fn link(&self) -> Option<String> {
         let short = self.stored.with(|stored| stored.as_ref().map(|stored| stored.short.clone()))?;
         let fragment = self.view_now().write();
@@ -59,13 +60,13 @@ impl Explore {
 
     /// Reads the view from the address bar.
     pub(crate) fn read_address(&self) {
-        // The router tells of a link before the address bar does.
+        // The router reports a link before the address bar changes.
         let arrived = self.arrived.try_update_value(Option::take).flatten();
         let hash = arrived.unwrap_or_else(|| window().location().hash().unwrap_or_default());
-        // A link that holds the scenario itself says nothing of the view.
+        // A self-contained link does not encode a view.
         let fragment = if hash.trim_start_matches('#').starts_with(api::contained::FIRST_FORM) { "" } else { &hash };
         let (mut view, words) = View::parse_telling(fragment);
-        // What is pinned stays beside whatever is opened, unless the link names another.
+        // The pinned scenario remains the comparison unless the link specifies another one.
         if view.compared.is_none() {
             view.compared = untrack(crate::recent::pinned).and_then(|pinned| ScenarioPrefix::parse(&pinned.id));
         }
@@ -79,31 +80,32 @@ impl Explore {
         self.view.set(view);
     }
 
-    /// Writes link and view to the address bar, without a step in the browser's history.
+    /// Writes the link to the address bar without a new history entry.
     pub(crate) fn write_address(&self) {
         if !untrack(|| self.on_page()) {
             return;
         }
         let Some(link) = untrack(|| self.link()) else { return };
         if let Ok(history) = window().history() {
-            // A refusal leaves the old address, and the next change writes again.
+            // If the browser rejects the write, the old address stays until the next change.
             drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&link)));
         }
     }
 
-    /// Goes to another stored scenario from the page of this one, as a step in the browser's history. The router does not know of
-    /// the addresses that are written here: it may believe that it stands at that link already, and would do nothing.
+    /// Opens another stored scenario from the current page and adds a history entry. The router
+    /// does not know the addresses that this module writes. It may have the same location already
+    /// and would then ignore the link.
     pub(crate) fn go(self, id: &str, link: &str) {
         self.write_address();
         if let Ok(history) = window().history() {
-            // A refusal leaves the old address, and the next change writes again.
+            // If the browser rejects the write, the old address stays until the next change.
             drop(history.push_state_with_url(&JsValue::NULL, "", Some(link)));
         }
         self.arrived.set_value(None);
         self.open(id.to_owned());
     }
 
-    /// Writes the address bar soon, once for many changes.
+    /// Schedules a write to the address bar and combines rapid changes.
     pub(crate) fn write_address_soon(&self) {
         let this = *self;
         let timer = set_timeout_with_handle(move || this.write_address(), URL_PAUSE);
@@ -111,12 +113,12 @@ impl Explore {
             if let Some(old) = slot.take() {
                 old.clear();
             }
-            // A window without timers could not have come this far.
+            // `set_timeout` does not fail in a browser window.
             *slot = timer.ok();
         });
     }
 
-    /// Keeps the shown range where it lies inside a new extent; a view of everything stays a view of everything.
+    /// Fits the visible range to a new extent. A full range remains a full range.
     pub(super) fn refit(&self, extent_ns: u64) {
         let before = self.charted.with_untracked(super::Shown::extent_ns) as f64;
         let window = self.window.get_untracked();

@@ -1,7 +1,9 @@
-//! Planning while a slider is dragged: one question under way, the newest next, the last answer on screen meanwhile.
+//! Preview planning during slider drags. One request runs at a time, followed by a request for the
+//! latest scenario. The last outcome remains visible.
 //!
-//! Nothing of it is stored. When the edits pause, the scenario is stored and planned by its own road ([`super::planning`]), which finds
-//! its answer here already. Planners that search for long are asked for a sketch, and then their whole answer takes its place.
+//! The server does not store previews. After the last edit, [`super::planning`] stores and plans
+//! the scenario, and the server reuses the preview result. For slow planners, the preview is a
+//! sketch, and the complete outcome replaces it later.
 
 use std::sync::Arc;
 
@@ -17,35 +19,39 @@ use super::{Explore, PlanState, Shown};
 use crate::client::{self, Abort, Failure};
 use crate::field_errors::FieldErrors;
 
-/// A question that is under way for longer than this gives way to a newer one; a quicker one may end, so that the charts keep
-/// moving with the slider. Where answers take longer, so does the patience: charts that follow late are better than none.
+/// Minimum timeout after which a newer request replaces the running one. Faster requests complete,
+/// so that the charts follow the slider. The timeout grows with the response time, because late
+/// updates are better than none.
 pub(super) const PATIENCE_MS: f64 = 250.0;
-/// The patience with planners that take longest; beyond it the charts wait until the hand rests.
+/// Maximum timeout. For slower planners, the charts update only after the drag.
 const MAX_PATIENCE_MS: f64 = 4_000.0;
 
-/// Where answers come faster than words and figures follow them, these are shown with the charts after so long.
+/// If previews arrive faster than text and numbers can follow, text and numbers update after this
+/// interval in ms.
 const AHEAD_MS: f64 = 120.0;
 
-/// A question under way.
+/// Preview request in progress.
 pub(super) struct Asking {
     abort: Abort,
     since: f64,
-    /// Whether the scenario was changed meanwhile.
+    /// True if the scenario changed after the request started.
     stale: bool,
 }
 
-/// The patience after a question that took so long, or was given up after so long.
+/// Timeout after a request with this duration, completed or cancelled.
 fn patience_after(took_ms: f64) -> f64 {
     (2.0 * took_ms).clamp(PATIENCE_MS, MAX_PATIENCE_MS)
 }
 
-/// Whether a scenario is answered with a sketch while it is edited. One that only the server can read, with presets, is not edited.
+/// Returns true if the preview of a scenario is a sketch. Returns false for scenarios with preset
+/// names, which only the server resolves.
 fn is_sketched(scenario: &str) -> bool {
     serde_json::from_str::<Scenario>(scenario).is_ok_and(|scenario| scenario.sketch().is_some())
 }
 
 impl Explore {
-    /// Asks what the scenario as it stands now would give, unless a question is under way that may end first.
+    /// Requests a preview of the current scenario. If a request is running, marks it as stale and
+    /// cancels it after the timeout.
     pub(super) fn ask_what_if(self) {
         let waits = self.asking.try_update_value(|asking| match asking {
             Some(asking) => {
@@ -62,7 +68,7 @@ impl Explore {
         }
     }
 
-    /// Ends the question under way: the scenario is planned by the road that stores.
+    /// Cancels the running preview request, because the scenario is stored and planned.
     pub(super) fn abandon_what_if(self) {
         self.asking.update_value(|asking| {
             if let Some(asking) = asking {
@@ -72,7 +78,8 @@ impl Explore {
         });
     }
 
-    /// The same where it asks for what the job is to find. A sketch may end: it is there long before the whole answer.
+    /// Cancels the running preview request if it computes the same outcome as the job. A sketch
+    /// request continues, because it completes much earlier than the job.
     pub(super) fn abandon_whole_what_if(self, scenario: &str) {
         if !is_sketched(scenario) {
             self.abandon_what_if();
@@ -89,9 +96,10 @@ impl Explore {
             let answer = client::ask_bytes(&path::sketch(iteration), body, path::WHAT_IF_MEDIA_TYPE, &signal).await;
             let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
             self.stall_timeout_ms.set_value(patience_after(js_sys::Date::now() - asking.since));
-            // Where another scenario was opened, or this one is being planned, nobody waits for the answer any more.
+            // The response is obsolete if another scenario was opened or the current outcome is
+            // complete.
             let wanted = self.is_tried(generation);
-            // The next question is on its way while the page takes this answer up.
+            // The next request runs while the page renders this response.
             if asking.stale && self.is_trying() {
                 self.ask();
             }
@@ -101,12 +109,13 @@ impl Explore {
         });
     }
 
-    /// Whether edits are under way that are not sent yet.
+    /// Returns true if edits are not yet stored.
     fn is_trying(self) -> bool {
         self.state.with_untracked(|state| matches!(state, PlanState::Sending))
     }
 
-    /// Whether the answer to a question of that generation, or one of the edits after it, may be shown: until the whole answer is there.
+    /// Returns true if a preview from this generation or later may be shown. The complete outcome
+    /// ends the preview phase.
     fn is_tried(self, generation: u64) -> bool {
         let waits = self.state.with_untracked(|state| {
             matches!(state, PlanState::Sending | PlanState::Queued | PlanState::Running { .. })
@@ -114,7 +123,9 @@ impl Explore {
         waits && generation <= self.generation.get_value() && self.opened.get_value() <= generation
     }
 
-    /// Shows an answer, the charts a frame before words and figures, which take longer to read and to lay out; what is wrong with the fields is shown at the fields, anything else is left to the road that stores.
+    /// Shows a preview. The charts update one frame before text and numbers, which take longer to
+    /// parse and lay out. Validation errors appear at the fields; the planning request reports all
+    /// other errors.
     fn try_on(self, answer: Result<Vec<u8>, Failure>) {
         let answer = answer
             .and_then(|bytes| api::what_if::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string())));
@@ -143,7 +154,8 @@ impl Explore {
         }
     }
 
-    /// Shows the words and figures of an answer once its charts are on screen, unless others are by then.
+    /// Updates text and numbers after the charts are painted, unless newer charts are visible by
+    /// then.
     fn tell(self, shown: Shown, outcome: Unread) {
         let now = js_sys::Date::now();
         let since = self.ahead_since.get_value().unwrap_or(now);
@@ -156,7 +168,7 @@ impl Explore {
                     return;
                 }
             }
-            // What cannot be read is left to the road that stores.
+            // The planning request reports parse errors.
             if let Ok(outcome) = outcome.read() {
                 self.shown.set(shown);
                 self.ahead_since.set_value(None);
@@ -166,15 +178,15 @@ impl Explore {
     }
 }
 
-/// Waits until what was asked to be drawn is on screen: one frame draws it, the next begins when it is seen. A page in the background
-/// has no frames.
+/// Waits until the browser has painted: the first frame draws, and the second frame starts after
+/// the paint. Returns immediately for a hidden page, which has no frames.
 async fn painted() {
     for _ in 0..2 {
         if document().hidden() {
             return;
         }
         let frame = Promise::new(&mut |resolve, _| {
-            // A window without frames could not have come this far.
+            // `request_animation_frame` does not fail in a browser window.
             drop(window().request_animation_frame(&resolve));
         });
         drop(JsFuture::from(frame).await);
@@ -201,7 +213,7 @@ mod tests {
     fn patience_follows_what_answers_take() {
         assert!((patience_after(60.0) - PATIENCE_MS).abs() < f64::EPSILON);
         assert!((patience_after(700.0) - 1_400.0).abs() < f64::EPSILON);
-        // Given up after the patience, the next question has twice as long.
+        // After a cancelled request, the timeout doubles.
         assert!((patience_after(patience_after(0.0)) - 2.0 * PATIENCE_MS).abs() < f64::EPSILON);
         assert!((patience_after(60_000.0) - MAX_PATIENCE_MS).abs() < f64::EPSILON);
     }

@@ -1,23 +1,24 @@
-//! An action of a plan by what it is: `r3.s1.mb7.B` is the backward of microbatch 7 on stage 1 of rank 3.
+//! Action names in links: `r3.s1.mb7.B` is the backward of microbatch 7 on stage 1 of rank 3.
 
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::{SpanKind, Timeline};
 
-/// An action of a plan, in words that another engine's plan has, too.
+/// Name of an action. Names are independent of the engine version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ActionName {
     rank: u32,
     stage: u32,
     microbatch: u32,
     kind: SpanKind,
-    /// Which of those that are called the same, from 0.
+    /// Index among actions with the same rank, stage, microbatch and kind.
     turn: u32,
-    /// Planner whose plan it is of; absent: the one that the link chooses.
+    /// Planner of the plan; `None` for the planner in the link.
     pub(crate) planner: Option<PlannerKind>,
 }
 
 impl ActionName {
-    /// Reads a name; `.2` behind it is the third of that name, `@1f1b` the planner.
+    /// Parses a name. A suffix `.2` selects the third action with this name, and `@1f1b` the
+    /// planner.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (text, planner) = match text.split_once('@') {
             Some((text, planner)) => (text, Some(PlannerKind::from_id(planner)?)),
@@ -32,7 +33,7 @@ impl ActionName {
         parts.next().is_none().then_some(Self { rank, stage, microbatch, kind, turn, planner })
     }
 
-    /// The name as links write it.
+    /// Formats the name for links.
     pub(crate) fn write(&self) -> String {
         let Self { rank, stage, microbatch, kind, turn, planner } = self;
         let turn = if *turn > 0 { format!(".{turn}") } else { String::new() };
@@ -40,7 +41,7 @@ impl ActionName {
         format!("r{rank}.s{stage}.mb{microbatch}.{}{turn}{planner}", kind.letter())
     }
 
-    /// The name of a span.
+    /// Returns the name of a span.
     pub(crate) fn of(timeline: &Timeline, span: usize, planner: Option<PlannerKind>) -> Option<Self> {
         let kind = SpanKind::from_index(*timeline.kind.get(span)?)?;
         let lane = timeline.lane_offsets.partition_point(|offset| *offset as usize <= span).checked_sub(1)?;
@@ -51,17 +52,17 @@ impl ActionName {
         Some(Self { turn: u32::try_from(turn).ok()?, ..name })
     }
 
-    /// The span of that name.
+    /// Finds the span with this name.
     pub(crate) fn find(&self, timeline: &Timeline) -> Option<usize> {
         self.namesakes(timeline).nth(self.turn as usize)
     }
 
-    /// Spans that are called so, whatever their turn.
+    /// Spans with the same rank, stage, microbatch and kind.
     fn namesakes<'t>(&self, timeline: &'t Timeline) -> impl Iterator<Item = usize> + use<'t> {
         let lane = (self.rank as usize).saturating_mul(2).saturating_add(usize::from(!self.kind.is_compute_lane()));
         let offset = |lane: usize| timeline.lane_offsets.get(lane).map_or(0, |offset| *offset as usize);
         let (kind, stage, microbatch) = (self.kind as u8, self.stage, self.microbatch);
-        // A rank that is not there has an empty lane.
+        // The lane of a missing rank is empty.
         (offset(lane)..offset(lane.saturating_add(1))).filter(move |&span| {
             timeline.kind[span] == kind && timeline.stage[span] == stage && timeline.microbatch[span] == microbatch
         })

@@ -1,4 +1,4 @@
-//! The page of access: who is logged in, and for admins the tokens and the audit.
+//! Access page. It shows the current user; admins also see the tokens and the audit log.
 
 mod audit;
 mod tokens;
@@ -19,12 +19,11 @@ fn fetch(answer: Answer) {
     answer.set(None);
     spawn_local(async move {
         let identity = client::get(path::SESSION).await;
-        // The page may have been left meanwhile.
+        // The user may have left the page during the request.
         drop(answer.try_set(Some(identity)));
     });
 }
 
-/// Who is logged in, the tokens, the audit.
 #[component]
 pub(crate) fn AccessPage() -> impl IntoView {
     document().set_title("Access · Planscope");
@@ -47,7 +46,7 @@ pub(crate) fn AccessPage() -> impl IntoView {
     }
 }
 
-/// What a role may do.
+/// Describes the permissions of a role.
 const fn words(role: Role) -> &'static str {
     match role {
         Role::Reader => "may read everything but tokens and the audit, and change nothing",

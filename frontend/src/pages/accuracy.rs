@@ -1,4 +1,4 @@
-//! How far predictions are from published measurements.
+//! Accuracy page: errors of the predictions relative to published measurements.
 
 mod detail;
 mod summary;
@@ -16,15 +16,16 @@ use crate::notice::FailureNotice;
 use detail::Detail;
 use summary::Summary;
 
-/// So much of a chart must be in sight to be noticed, in px.
+/// Minimum visible height of the chart in px. Below this height the page scrolls to the chart.
 const SEEN_PX: f64 = 200.0;
 
-/// The page that shows a set.
+/// URL of the page that shows a set.
 fn link(id: &str) -> String {
     format!("/accuracy?set={}", client::encode(id))
 }
 
-/// The wanted set, else the first; none where the wanted one is not there.
+/// Returns the requested set, or the first set if the URL names none. Returns `None` if the
+/// requested set does not exist.
 fn chosen(sets: &[Arc<AccuracySet>], wanted: Option<&str>) -> Option<Arc<AccuracySet>> {
     match wanted {
         Some(id) => sets.iter().find(|set| set.id == id).cloned(),
@@ -32,7 +33,6 @@ fn chosen(sets: &[Arc<AccuracySet>], wanted: Option<&str>) -> Option<Arc<Accurac
     }
 }
 
-/// Predictions against published measurements.
 #[component]
 pub(crate) fn AccuracyPage() -> impl IntoView {
     document().set_title("Accuracy · Planscope");
@@ -102,7 +102,8 @@ fn Sets(engine: String, sets: Vec<Arc<AccuracySet>>) -> impl IntoView {
     }
 }
 
-/// Brings the chart into sight where a choice in the table would seem to do nothing.
+/// Scrolls to the chart if less than [`SEEN_PX`] is visible. Otherwise a click in the table has no
+/// visible effect.
 fn show_detail() {
     let height = window().inner_height().ok().and_then(|height| height.as_f64()).unwrap_or(0.0);
     if let Ok(Some(detail)) = document().query_selector("[data-testid=accuracy-detail]")
@@ -118,7 +119,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A set of that name without points.
+    /// Returns a set with this identifier and no points.
     pub(in crate::pages::accuracy) fn set(id: &str) -> AccuracySet {
         AccuracySet {
             id: id.to_owned(),

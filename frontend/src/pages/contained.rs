@@ -1,4 +1,4 @@
-//! The page of links that hold a whole scenario.
+//! Page for links that contain a complete scenario.
 
 use api::contained::{self, ContainedError};
 use leptos::prelude::*;
@@ -9,18 +9,19 @@ use crate::explore::use_explore;
 use crate::format;
 use crate::saving;
 
-/// The scenario of the link with its results where the server has them, else as it is until it is planned; or the error of the link.
+/// Shows the scenario from the link. The results follow if the server has them, or after planning.
+/// An invalid link shows an error.
 #[component]
 pub(crate) fn ContainedPage() -> impl IntoView {
     let explore = use_explore();
-    // The router tells of a link before the address bar does.
+    // The router updates the hash before the address bar changes.
     let hash = use_location().hash.get_untracked();
     let read = contained::read(hash.trim_start_matches('#'));
-    // Another such link in the same tab is another page.
+    // Reload, because a second link of this kind in the same tab is a different page.
     let listener = window_event_listener(leptos::ev::hashchange, move |_| {
         let hash = window().location().hash().unwrap_or_default();
         if hash.trim_start_matches('#').starts_with(contained::FIRST_FORM) {
-            // A browser that refuses to reload leaves the page as it is.
+            // If the browser refuses to reload, the page stays unchanged.
             drop(window().location().reload());
         }
     });

@@ -1,4 +1,4 @@
-//! The page of datasets: upload, look, find, mix, use, delete.
+//! Datasets page: upload, preview, search, mix, use and delete datasets.
 
 mod mixing;
 
@@ -79,7 +79,7 @@ impl Kept for DatasetSummary {
     }
 }
 
-/// A distribution in words.
+/// Describes a length distribution in one line.
 fn facts(columns: &HistogramColumns) -> String {
     format!(
         "mean {}, median {}, 99 % under {}, max. {}",
@@ -90,7 +90,7 @@ fn facts(columns: &HistogramColumns) -> String {
     )
 }
 
-/// A distribution in words; the chart and the report of the import are shown when it is opened.
+/// A length distribution in one line. The expanded view shows the chart and the import report.
 #[component]
 fn Lengths(
     columns: HistogramColumns,
@@ -113,7 +113,6 @@ fn Lengths(
     }
 }
 
-/// Datasets.
 #[component]
 pub(crate) fn DatasetsPage() -> impl IntoView {
     document().set_title("Datasets · Planscope");
@@ -125,7 +124,7 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
         stored.set(Some(uploaded));
         shelf.reload();
     };
-    // Pickers show names, and no deleted datasets.
+    // Refresh the catalogue so that pickers show current names and no deleted datasets.
     Effect::new(move |before: Option<()>| {
         shelf.known.track();
         if before.is_some() {
@@ -144,7 +143,7 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
     }
 }
 
-/// The dataset that was stored last.
+/// Card for the last stored dataset.
 #[component]
 fn Stored(uploaded: Uploaded) -> impl IntoView {
     let Uploaded { dataset, report } = uploaded;

@@ -1,4 +1,4 @@
-//! The explore page: editor, results, reasons.
+//! Explore page: scenario editor, results, explanations.
 
 mod unopened;
 
@@ -18,7 +18,7 @@ use crate::results::Results;
 use crate::why::WhyPanel;
 use unopened::{Unopened, is_unopened};
 
-/// The explore page, empty or on a stored scenario.
+/// Explore page for a new or a stored scenario.
 #[component]
 pub(crate) fn ExplorePage() -> impl IntoView {
     let explore = use_explore();
@@ -52,7 +52,8 @@ pub(crate) fn ExplorePage() -> impl IntoView {
         }
     });
     let stepped = window_event_listener(leptos::ev::popstate, move |_| {
-        // Behind the effect above, which opens it where the router sees another address.
+        // Runs after the effect above, which opens the scenario if the router reports a new
+        // address.
         set_timeout(move || explore.open_stepped(), Duration::ZERO);
     });
     on_cleanup(move || stepped.remove());
@@ -63,7 +64,7 @@ pub(crate) fn ExplorePage() -> impl IntoView {
     }
 }
 
-/// Everything around the scenario that is open.
+/// Editor, results and explanations for the open scenario.
 #[component]
 pub(crate) fn Workbench() -> impl IntoView {
     let explore = use_explore();
@@ -110,7 +111,7 @@ pub(crate) fn Workbench() -> impl IntoView {
     }
 }
 
-/// Undo and redo.
+/// Handles the keys for undo and redo.
 fn undo_key(explore: &Explore, event: &web_sys::KeyboardEvent) {
     let command = event.ctrl_key() || event.meta_key();
     if !command || event.default_prevented() || takes_text(event) {
@@ -125,7 +126,7 @@ fn undo_key(explore: &Explore, event: &web_sys::KeyboardEvent) {
     event.prevent_default();
 }
 
-/// What of the link could not be read, until somebody has seen it.
+/// Notice about unreadable parts of the link. It stays until the user closes it.
 #[component]
 fn LinkWords() -> impl IntoView {
     let explore = use_explore();
@@ -141,7 +142,7 @@ fn LinkWords() -> impl IntoView {
     }
 }
 
-/// The scenario is in the link and nowhere else.
+/// Notice for a scenario that exists only in the link.
 #[component]
 fn UnsavedNotice() -> impl IntoView {
     let explore = use_explore();
@@ -155,12 +156,13 @@ fn UnsavedNotice() -> impl IntoView {
     }
 }
 
-/// A column at the side; on narrow screens a section that opens and closes.
+/// Side column. On narrow screens it is a collapsible section.
 #[component]
 fn Side(class_name: &'static str, label: &'static str, children: Children) -> impl IntoView {
     let open = RwSignal::new(false);
     let body = format!("side-{class_name}");
-    // A column that scrolls and may hold nothing to focus must take the focus itself, or keys could not scroll it.
+    // A scrollable column without focusable content must be focusable. Otherwise keyboard users
+    // cannot scroll it.
     let tabindex = (class_name == "reasons").then_some("0");
     view! {
         <aside class=format!("side {class_name}") class:open=move || open.get() aria-label=label tabindex=tabindex>

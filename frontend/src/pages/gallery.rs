@@ -1,4 +1,5 @@
-//! The first page: a new scenario, a dozen ready ones by question, what was opened and kept last, and all set-ups of papers.
+//! Start page: new scenario, prepared scenarios by topic, recent scenarios, and all published
+//! setups.
 
 pub(crate) mod glance;
 mod headline;
@@ -20,13 +21,12 @@ use headline::HeadlineFigures;
 use new_scenario::NewScenario;
 use set_ups::SetUps;
 
-/// Kept scenarios shown here; the rest is a page of its own.
+/// Number of stored scenarios on this page. The scenarios page lists all.
 const RECENT: usize = 8;
-/// Topics of the page, so that their place is there before they are.
+/// Number of topic placeholders. They reserve space until the topics are loaded.
 const TOPICS: usize = 4;
 const TILES: usize = 3;
 
-/// The gallery.
 #[component]
 pub(crate) fn GalleryPage() -> impl IntoView {
     document().set_title("Planscope");
@@ -36,7 +36,8 @@ pub(crate) fn GalleryPage() -> impl IntoView {
         front.set(None);
         spawn_local(async move { front.set(Some(client::get(path::FRONT_PAGE).await)) });
         spawn_local(async move {
-            // If the list is missing, the notice about the gallery says why. Pinned ones come first.
+            // Ignore a failed request: the gallery request reports the same failure. Pinned
+            // scenarios come first.
             if let Ok(list) = client::get::<ScenarioList>(&format!("{}?limit={RECENT}", path::SCENARIOS)).await {
                 recent.set(list.scenarios);
             }
@@ -97,7 +98,7 @@ fn TopicSkeleton() -> impl IntoView {
     }
 }
 
-/// A question and its scenarios.
+/// A topic and its scenarios.
 #[component]
 fn TopicRow(topic: Topic) -> impl IntoView {
     let Topic { title, text, tiles } = topic;

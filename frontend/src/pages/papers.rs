@@ -1,4 +1,4 @@
-//! The papers: a card for each, with a page of its own behind it.
+//! Papers page: a card per paper. Each card links to a page with details.
 
 pub(crate) mod paper;
 mod set;
@@ -13,7 +13,7 @@ use leptos_router::hooks::use_navigate;
 use crate::client::{self, Failure};
 use crate::notice::FailureNotice;
 
-/// What the server knows of the papers; fetched when somebody asks.
+/// Response with all papers. It is fetched on demand.
 type Answer = RwSignal<Option<Result<Papers, Failure>>>;
 
 fn fetch(answer: Answer) {
@@ -21,7 +21,8 @@ fn fetch(answer: Answer) {
     spawn_local(async move { answer.set(Some(client::get(path::PAPERS).await)) });
 }
 
-/// What stands where there are no papers: being fetched, failed, or not built.
+/// Placeholder for missing papers: the request is pending, it failed, or this build contains no
+/// papers.
 fn nothing(answer: Answer) -> AnyView {
     match answer.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
@@ -36,17 +37,16 @@ fn nothing(answer: Answer) -> AnyView {
     }
 }
 
-/// What the figures rest on.
+/// Introduction: source and limits of the comparison.
 const LEAD: &str = "Published results compared with the results of this engine for the same set-ups. Most papers do not publish their data and batch sizes; synthetic data replace them and are labelled. No parameter is fitted to these results.";
 
-/// The library.
 #[component]
 pub(crate) fn PapersPage() -> impl IntoView {
     document().set_title("Papers · Planscope");
     let answer = RwSignal::new(None);
     fetch(answer);
     let navigate = use_navigate();
-    // All papers once stood on this page, and links led to places in it.
+    // Redirect old links: earlier versions showed all papers on this page, with an anchor per set.
     Effect::new(move |_| {
         let Some(Ok(papers)) = answer.get() else { return };
         let hash = window().location().hash().unwrap_or_default();
@@ -78,7 +78,7 @@ pub(crate) fn PapersPage() -> impl IntoView {
     }
 }
 
-/// A difference that a card counts as small, in per cent or points.
+/// Maximum difference that a card counts as small, in percent or percentage points.
 const NEAR: f64 = 10.0;
 
 fn card(paper: &Paper) -> impl IntoView + use<> {

@@ -1,4 +1,4 @@
-//! The page of plans: what every planner found for every stored scenario, drafts included.
+//! Plans page: results from every planner for all stored scenarios, drafts included.
 
 use api::path;
 use api::planner::scenario::PlannerKind;
@@ -40,7 +40,7 @@ impl Kept for PlanLine {
             pinned: self.pinned,
             deleted: false,
             href: format!("{}{view}", path::share(&self.short)),
-            // What is said of a plan is said of its scenario; it goes with it, too.
+            // Notes and tags belong to the scenario. A plan is deleted with its scenario.
             url: String::new(),
             restore: String::new(),
         }
@@ -70,7 +70,6 @@ impl Kept for PlanLine {
     }
 }
 
-/// Stored plans.
 #[component]
 pub(crate) fn PlansPage() -> impl IntoView {
     document().set_title("Plans · Planscope");

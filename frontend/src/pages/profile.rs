@@ -1,4 +1,4 @@
-//! The page of one profile: what it does to a scenario, how well it was fitted, and using it.
+//! Profile page: effect on a scenario, quality of the fit, and a form that applies the profile.
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ use crate::profiles::{EffectWords, Factors, changes, source_words};
 use crate::runs::size;
 use crate::shelf::tags_of;
 
-/// The page of one profile.
 #[component]
 pub(crate) fn ProfilePage() -> impl IntoView {
     let show = |profile: Arc<Profile>| view! { <Detail profile=Arc::unwrap_or_clone(profile) /> }.into_any();
@@ -107,7 +106,7 @@ fn Detail(profile: Profile) -> impl IntoView {
     }
 }
 
-/// Making a scenario with the profile from a stored one.
+/// Form that applies the profile to a stored scenario and creates a new scenario.
 #[component]
 fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
     let lines = RwSignal::new(Vec::<ScenarioLine>::new());
@@ -133,7 +132,8 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
             return;
         }
         spawn_local(async move {
-            // Without it the change is not shown beforehand; the new scenario says it.
+            // If this request fails, the preview is missing. The new scenario still lists its
+            // changes.
             let Ok(stored) = client::get::<StoredScenario>(&path::scenario(&id)).await else { return };
             if chosen.try_get_untracked().as_ref() == Some(&id) {
                 before.set(Some(stored.scenario.cluster));
@@ -189,7 +189,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
     }
 }
 
-/// The scenario that was made, and what it differs in.
+/// Link to the new scenario, and its changes.
 #[component]
 fn Applied(made: AppliedProfile) -> impl IntoView {
     let AppliedProfile { scenario, changes } = made;
@@ -203,7 +203,7 @@ fn Applied(made: AppliedProfile) -> impl IntoView {
     }
 }
 
-/// A line of a report, changes drawn as arrows.
+/// Replaces `->` by an arrow character.
 fn arrows(line: &str) -> String {
     line.replace("->", "→")
 }
@@ -216,7 +216,7 @@ fn Part(part: FittedPart) -> impl IntoView {
         (true, None) => "fitted".to_owned(),
         (true, Some(residual)) => format!("mean residual {}", format::percent(residual)),
     };
-    // The title says it already.
+    // The title already contains the name.
     let detail = arrows(detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail));
     let chart = (!points.is_empty())
         .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });

@@ -1,4 +1,4 @@
-//! The page of profiles: upload measurements, find what was fitted to them or calibrated from runs.
+//! Profiles page: upload measurements, list fitted and calibrated profiles.
 
 mod uploading;
 
@@ -56,7 +56,6 @@ impl Kept for ProfileSummary {
     }
 }
 
-/// Profiles.
 #[component]
 pub(crate) fn ProfilesPage() -> impl IntoView {
     document().set_title("Profiles · Planscope");

@@ -1,4 +1,4 @@
-//! The page of one run: its state, its figures over the steps, the comparison with a plan, and calibration.
+//! Run page: state, metrics by step, comparison with a plan, calibration.
 
 mod against;
 mod calibration;
@@ -17,13 +17,12 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 use crate::opened::{Kind, Refused};
 use crate::runs::{Observed, RunView, Way};
 
-/// The page of one run.
 #[component]
 pub(crate) fn RunPage() -> impl IntoView {
     let params = use_params_map();
     let query = use_query_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    // Another run is another page: nothing of the last one may stay.
+    // Rebuild the page for a different run, so that no state from the previous run remains.
     let run = move || {
         let view = query.with_untracked(|query| RunView::of(|key| query.get(key)));
         view! { <Run id=id.get() view=view /> }
@@ -49,7 +48,7 @@ fn Run(id: String, view: RunView) -> impl IntoView {
                 }
                 .into_any();
             }
-            // What was refused is asked for from the start.
+            // After a rejected request, reload the page.
             let again = |()| drop(window().location().reload());
             view! { <Refused kind=Kind { noun: "run", list: "/runs" } failure=failure on_retry=again /> }.into_any()
         })

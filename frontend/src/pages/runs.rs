@@ -1,4 +1,4 @@
-//! The page of observed runs: open one, import a log, find those that are stored.
+//! Runs page: open a run, import a log, list stored runs.
 
 mod importing;
 mod opening;
@@ -73,7 +73,6 @@ impl Kept for RunSummary {
     }
 }
 
-/// Observed runs.
 #[component]
 pub(crate) fn RunsPage() -> impl IntoView {
     document().set_title("Runs · Planscope");

@@ -1,4 +1,4 @@
-//! The page of stored scenarios.
+//! Stored scenarios page.
 
 use api::path;
 use api::scenario::{KeptSource, ScenarioLine, ScenarioList};
@@ -62,7 +62,6 @@ impl Kept for ScenarioLine {
     }
 }
 
-/// Stored scenarios.
 #[component]
 pub(crate) fn ScenariosPage() -> impl IntoView {
     document().set_title("Scenarios · Planscope");

@@ -1,4 +1,4 @@
-//! The page of schedules: question at the left, schedules side by side.
+//! Schedules page: input form on the left, schedules for comparison.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use crate::gantt::{Measure, set_measure};
 use crate::schedules::{QuestionEditor, ScheduleResults, open_pasted, use_schedules};
 
-/// Pipeline schedules, viewed, compared and edited with no model.
+/// Views, compares and edits pipeline schedules without a model.
 #[component]
 pub(crate) fn SchedulesPage() -> impl IntoView {
     document().set_title("Schedules · Planscope");
@@ -18,7 +18,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
         schedules.on_page.set(false);
         set_measure(Measure::Physical);
     });
-    // The router tells of a link before the address bar does.
+    // The router updates the hash before the address bar changes.
     schedules.open(&use_location().hash.get_untracked());
     Effect::new(move |before: Option<()>| {
         drop(schedules.fragment());
@@ -66,7 +66,8 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
     }
 }
 
-/// Whether an event is meant for a field of words, which has its own keys; the text of a table is undone here.
+/// True if the event target is a text field, which handles undo keys itself. Table text fields are
+/// excluded: this page handles their undo.
 fn types_words(event: &web_sys::Event) -> bool {
     let Some(element) = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok()) else {
         return false;

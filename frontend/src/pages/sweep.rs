@@ -1,4 +1,4 @@
-//! The page of one sweep: how far it is, a map or lines, time against memory, every point.
+//! Sweep page: progress, heat map or curves, time and memory, all points.
 
 mod front;
 mod map;
@@ -25,10 +25,9 @@ use front::FrontCard;
 use map::{HeatMap, Pick};
 use table::PointTable;
 
-/// Reasons that are listed below lines; the table has all.
+/// Maximum number of reasons below the curves. The table lists all.
 const MAX_REASONS: usize = 8;
 
-/// The page of one sweep.
 #[component]
 pub(crate) fn SweepPage() -> impl IntoView {
     let show = |sweep: Arc<StoredSweep>| view! { <Detail sweep=Arc::unwrap_or_clone(sweep) /> }.into_any();
@@ -39,11 +38,11 @@ pub(crate) fn SweepPage() -> impl IntoView {
     }
 }
 
-/// What is looked at.
+/// Displayed metric and axes.
 #[derive(Clone, Copy)]
 struct Looking {
     x: RwSignal<usize>,
-    /// Of several axes the vertical one.
+    /// Vertical axis, if the sweep has several axes.
     y: RwSignal<Option<usize>>,
     at: RwSignal<Vec<usize>>,
     planner: RwSignal<String>,
@@ -62,12 +61,12 @@ impl Looking {
         }
     }
 
-    /// The query of the picture.
+    /// Query string for the picture request.
     fn query(self) -> String {
         let at: Vec<String> = self.at.with(|at| at.iter().map(ToString::to_string).collect());
         let x = self.x.get();
         let metric = self.metric.get().id();
-        // One axis, or one that is both: a line per planner.
+        // With a single axis, or the same axis twice: draw a curve per planner.
         match self.y.get().filter(|y| *y != x) {
             Some(y) => format!("x={x}&y={y}&at={}&metric={metric}&planner={}", at.join(","), self.planner.get()),
             None => format!("x={x}&at={}&metric={metric}", at.join(",")),
@@ -82,7 +81,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     let picture = RwSignal::new(None::<Result<Picture, Failure>>);
     let failure = RwSignal::new(None::<Failure>);
     let sweep = RwSignal::new(sweep);
-    // What is drawn changes with what is looked at and with every point that is planned.
+    // Fetch the picture again when the selection or the number of planned points changes.
     let done = Memo::new(move |_| sweep.with(|sweep| sweep.progress.done));
     let id = sweep.with_untracked(|sweep| sweep.id.clone());
     let url = {
@@ -162,14 +161,14 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     }
 }
 
-/// Opens the scenario of a point.
+/// Returns a callback that opens the scenario for a point.
 fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
     let navigate = use_navigate();
     Callback::new(move |point: u32| {
         let (url, navigate) = (path::sweep_scenario(&id, point), navigate.clone());
         spawn_local(async move {
             let answer = client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await;
-            // Who has gone elsewhere meanwhile stays there.
+            // If the user left the page, do not navigate.
             if failure.try_set(None).is_some() {
                 return;
             }
@@ -181,7 +180,7 @@ fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
     })
 }
 
-/// Name, download, way back.
+/// Name, download link, back link.
 #[component]
 fn TitleRow(sweep: RwSignal<StoredSweep>, failure: RwSignal<Option<Failure>>) -> impl IntoView {
     let (id, title) = sweep.with_untracked(|sweep| (sweep.id.clone(), sweep.title.clone()));
@@ -213,7 +212,7 @@ fn TitleRow(sweep: RwSignal<StoredSweep>, failure: RwSignal<Option<Failure>>) ->
     }
 }
 
-/// What is drawn over what.
+/// Selection of metric and axes.
 #[component]
 fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
     let axes = sweep.with_untracked(|sweep| sweep.axes.clone());

@@ -1,4 +1,4 @@
-//! The page of sweeps: grids of scenarios, and how far they are.
+//! Sweeps page: stored sweeps and their progress.
 
 use api::path;
 use api::shelf::ListPage;
@@ -57,7 +57,6 @@ impl Kept for SweepLine {
     }
 }
 
-/// Stored sweeps.
 #[component]
 pub(crate) fn SweepsPage() -> impl IntoView {
     document().set_title("Sweeps · Planscope");

@@ -1,4 +1,4 @@
-//! The page of one trace.
+//! Trace page.
 
 mod words;
 
@@ -14,7 +14,7 @@ use crate::opened::{Kind, Opened};
 use crate::traces::{AlignmentCard, BusyCard, CountersCard, TraceReportView, Viewer};
 use words::TraceWords;
 
-/// One trace: its chart, where the time went, and beside a plan.
+/// Chart, time breakdown, and comparison with a plan.
 #[component]
 pub(crate) fn TracePage() -> impl IntoView {
     set_measure(Measure::Physical);
@@ -52,7 +52,7 @@ fn Whole(detail: Arc<TraceDetail>) -> impl IntoView {
     }
 }
 
-/// A trace in a line.
+/// Describes a trace in one line.
 fn facts(trace: &TraceSummary) -> String {
     let rank = trace.rank.map_or_else(String::new, |rank| format!(" · rank {rank}"));
     format!(

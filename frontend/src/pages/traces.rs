@@ -1,4 +1,4 @@
-//! The page of traces: upload, find, say something of them, delete and bring back.
+//! Traces page: upload, search, annotate, delete and restore traces.
 
 use api::path;
 use api::shelf::ListPage;
@@ -62,7 +62,6 @@ impl Kept for TraceSummary {
     }
 }
 
-/// Traces.
 #[component]
 pub(crate) fn TracesPage() -> impl IntoView {
     document().set_title("Traces · Planscope");

@@ -1,4 +1,4 @@
-//! What a profile puts into a scenario that uses it, in words.
+//! Describes the changes that a profile makes to a scenario.
 
 use api::planner::cluster::Cluster;
 use api::planner::cost::overrides::{CostOverride, OverridePhase};
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::format;
 
-/// What a profile puts into a scenario that uses it.
 #[component]
 pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
     match effect {
@@ -38,7 +37,7 @@ pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
     }
 }
 
-/// One override in words: "layer of every module, backward: × 1.08".
+/// Formats an override: "layer of every module, backward: × 1.08".
 fn words(given: &CostOverride) -> String {
     let what = if given.is_layer() { "whole layer".to_owned() } else { format!("operator {}", given.operator) };
     let module =
@@ -61,7 +60,7 @@ fn words(given: &CostOverride) -> String {
     format!("{what} of {module}, {phase}{at}: {price}")
 }
 
-/// Names and units of figures by their place in a cluster.
+/// JSON pointer in the cluster, name and unit.
 const FIGURES: [(&str, &str, Form); 20] = [
     ("/device/peak_tflops", "Peak of matrix products", Form::Unit("TFLOP/s")),
     ("/device/fp8_tflops", "Peak of fp8 products", Form::Unit("TFLOP/s")),
@@ -85,7 +84,7 @@ const FIGURES: [(&str, &str, Form); 20] = [
     ("/name", "Name", Form::Text),
 ];
 
-/// How a figure is written.
+/// Number format.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Unit(&'static str),
@@ -109,14 +108,14 @@ impl Form {
     }
 }
 
-/// The figures of a cluster that it has.
+/// Returns names and formatted values for all figures present in the cluster.
 fn figures(cluster: &Cluster) -> Vec<(&'static str, String)> {
     let value = serde_json::to_value(cluster).unwrap_or_default();
     let known = FIGURES.into_iter().filter(|(place, ..)| value.pointer(place).is_some_and(|value| !value.is_null()));
     known.map(|(place, name, form)| (name, form.text(value.pointer(place)))).collect()
 }
 
-/// Figures of a cluster that a profile changes: name, before, after.
+/// Returns the changed cluster figures: name, old value, new value.
 pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, String, String)> {
     let value = |cluster: &Cluster| serde_json::to_value(cluster).unwrap_or_default();
     let (before, after) = (value(before), value(after));
@@ -125,7 +124,7 @@ pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, S
         .filter(|(place, ..)| before.pointer(place) != after.pointer(place))
         .map(|(place, name, form)| {
             let (old, new) = (form.text(before.pointer(place)), form.text(after.pointer(place)));
-            // Two curves read alike.
+            // Two different curves may have the same text.
             let new = if old == new { "another curve".to_owned() } else { new };
             (name, old, new)
         })

@@ -1,11 +1,11 @@
-//! By how much the phases of a run differ from its plan, and what a profile makes up for.
+//! Ratios of measured to planned time by phase, and the correction by the profile.
 
 use api::profile::PhaseFactor;
 use leptos::prelude::*;
 
 use crate::format;
 
-/// The table; profiles of files have none.
+/// Factor table. Profiles from files have no factors.
 #[component]
 pub(crate) fn Factors(factors: Vec<PhaseFactor>) -> impl IntoView {
     (!factors.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! A card that asks the server for something only when it is opened, and can be told to stop.
+//! Expandable card with a cancellable server request. Expanding the card sends the request.
 
 use std::sync::Arc;
 
@@ -10,38 +10,37 @@ use serde::de::DeserializeOwned;
 use crate::client::{self, Abort, Failure};
 use crate::notice::FailureNotice;
 
-/// Where a question stands.
+/// Request state.
 #[derive(Debug, Clone)]
 enum Standing<T> {
-    /// Nobody has asked.
+    /// Not sent.
     Idle,
-    /// The server computes; with the answer before, where it stays in sight.
+    /// Pending, with the previous response if it stays visible.
     Waiting(Option<Arc<T>>),
-    /// The answer is there.
     Here(Arc<T>),
-    /// Ended by the user.
+    /// Cancelled by the user.
     Stopped,
-    /// Something went wrong.
     Failed(Failure),
 }
 
-/// One question: its address, whether anyone looks, and where it stands.
+/// Request URL, expanded state of the card, and request state.
 struct Question<T: Send + Sync + 'static> {
     url: Memo<Option<String>>,
     open: RwSignal<bool>,
     standing: RwSignal<Standing<T>>,
-    /// Counts questions; an answer to an older one is dropped.
+    /// Request number. Responses to older requests are discarded.
     number: StoredValue<u64>,
     abort: StoredValue<Option<Abort>, LocalStorage>,
     meanwhile: Meanwhile,
 }
 
-/// What is shown while another question is answered.
+/// Card content during a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {
-    /// Nothing: the last answer is of something else.
+    /// Nothing, because the previous response belongs to another subject.
     Nothing,
-    /// The last answer, so that the page keeps still while settings of the card change.
+    /// The previous response, so that the layout does not jump while the user changes card
+    /// settings.
     LastAnswer,
 }
 
@@ -63,7 +62,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Question<T> {
             abort: StoredValue::new_local(None),
             meanwhile,
         };
-        // Another scenario or iteration is another question; one that nobody looks at is not asked.
+        // A new scenario or iteration needs a new request. A collapsed card sends none.
         Effect::new(move |_| {
             question.url.track();
             if question.open.get_untracked() && question.url.with_untracked(Option::is_some) {
@@ -117,7 +116,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Question<T> {
         self.standing.set(standing);
     }
 
-    /// Ends the request that is under way; what it still answers is dropped.
+    /// Aborts the pending request and discards its response.
     fn end(self) {
         self.number.try_update_value(|number| *number += 1);
         if let Some(Some(abort)) = self.abort.try_update_value(Option::take) {
@@ -126,32 +125,29 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Question<T> {
     }
 }
 
-/// When a card is open.
+/// Initial state of the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unfolded {
-    /// When somebody opens it.
+    /// Collapsed until the user expands it.
     OnRequest,
-    /// From the start: a link asks for what is in it.
+    /// Expanded, because the link refers to its content.
     FromTheStart,
 }
 
-/// A folded card; opening it asks, and what is answered is shown by `show`.
+/// Collapsed card. Expanding it sends the request; `show` renders the response.
 #[component]
 pub(super) fn AskedCard<T, V>(
-    /// Where the answer is; none where there is nothing to ask.
+    /// Request URL, or `None` if there is nothing to request.
     url: Memo<Option<String>>,
-    /// Heading.
     title: &'static str,
-    /// What it shows, in a sentence.
+    /// Content description in a sentence.
     about: &'static str,
-    /// Names the card in tests.
     test_id: &'static str,
-    /// Shows an answer.
+    /// Renders a response.
     show: fn(Arc<T>) -> V,
-    /// Settings above the answer; the last answer stays in sight while they change.
+    /// Settings above the response. The previous response stays visible while settings change.
     #[prop(optional, into)]
     settings: Option<ViewFn>,
-    /// Whether it is open from the start.
     #[prop(default = Unfolded::OnRequest)]
     unfolded: Unfolded,
 ) -> impl IntoView

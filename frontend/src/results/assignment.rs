@@ -1,4 +1,5 @@
-//! Who works on what in the shown iteration: groups of ranks, or pipelines with schemes of their own.
+//! Work assignment in the selected iteration: context-parallel groups, or pipelines with different
+//! schemes.
 
 mod groups;
 mod pipelines;
@@ -9,7 +10,7 @@ use leptos::prelude::*;
 use super::ranking;
 use crate::explore::use_explore;
 
-/// The chosen planner's groups or pipelines, where its plan has them.
+/// Groups or pipelines from the selected planner, if its plan has any.
 #[component]
 pub(super) fn AssignmentCard() -> impl IntoView {
     let explore = use_explore();
@@ -46,7 +47,7 @@ pub(super) fn AssignmentCard() -> impl IntoView {
     }
 }
 
-/// A bar from the shortest to the longest of some lengths, on an axis to the longest of all; the mark is the median.
+/// Bar from the minimum to the maximum length on an axis up to `most`. A mark shows the median.
 fn range(shortest: u32, median: Option<u32>, longest: u32, most: u32) -> impl IntoView + use<> {
     let at = |tokens: u32| 100.0 * f64::from(tokens) / f64::from(most.max(1));
     let (from, width) = (at(shortest), (at(longest) - at(shortest)).max(1.0));

@@ -1,6 +1,8 @@
-//! Another scenario, or what another engine said of this one, beside the answer that is open.
+//! Compares the open scenario with another scenario, or with the result from another engine
+//! version.
 //!
-//! Which one is in the link (`cmp`, `cmpe`). A scenario that is pinned stays beside whatever is opened next.
+//! The link stores the choice (`cmp`, `cmpe`). A pinned scenario stays selected when the user opens
+//! another scenario.
 
 mod changes;
 mod choosing;
@@ -23,14 +25,14 @@ use crate::fragment::View;
 use crate::links;
 use crate::notice::FailureNotice;
 
-/// What the open answer is compared with.
+/// Scenario and outcome for comparison.
 #[derive(Debug, Clone, PartialEq)]
 struct Reference {
     scenario: StoredScenario,
     outcome: StoredOutcome,
 }
 
-/// Where the question for it stands.
+/// Request state.
 #[derive(Debug, Clone, PartialEq)]
 enum Standing {
     Nothing,
@@ -39,14 +41,14 @@ enum Standing {
     Failed(Failure),
 }
 
-/// Scenario and engine, as the link names them.
+/// Scenario and engine as written in the link.
 type Named = (String, Option<String>);
 
 fn named(view: &View) -> Option<Named> {
     Some((view.compared?.as_str().to_owned(), view.compared_engine.clone()))
 }
 
-/// Nothing where nobody waits for it any more.
+/// Returns `None` if planning was cancelled or the result is no longer needed.
 async fn fetch(
     (scenario, engine): Named,
     is_wanted: impl Fn() -> bool + 'static,
@@ -69,20 +71,20 @@ async fn fetch(
     Ok(Some(Reference { scenario, outcome }))
 }
 
-/// How a scenario is called in a line.
+/// Returns the title, or model and cluster if the scenario has no title.
 fn title_of(scenario: &Scenario) -> String {
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
     let made = || format!("{} on {devices} × {}", scenario.model.name, scenario.cluster.name);
     scenario.title.clone().unwrap_or_else(made)
 }
 
-/// The card: what to compare with, what differs in the question, and what in the answer.
+/// Card with the selection, input differences, and result differences.
 #[component]
 pub(super) fn BesideCard() -> impl IntoView {
     let explore = use_explore();
     let asked = Memo::new(move |_| explore.view.with(named));
     let standing = RwSignal::new(Standing::Nothing);
-    // Counts questions; an answer to an older one is dropped.
+    // Request number. Responses to older requests are discarded.
     let number = StoredValue::new(0_u64);
     let ask = move |named: Option<Named>| {
         number.update_value(|number| *number += 1);
@@ -95,7 +97,7 @@ pub(super) fn BesideCard() -> impl IntoView {
             if is_wanted() {
                 standing.set(match answer {
                     Ok(Some(reference)) => Standing::Here(Arc::new(reference)),
-                    // Another page cancelled what both waited for.
+                    // Another page cancelled the shared planning job.
                     Ok(None) => {
                         Standing::Failed(Failure::Unreadable("Planning was cancelled from another page.".to_owned()))
                     }
@@ -128,7 +130,7 @@ pub(super) fn BesideCard() -> impl IntoView {
     }
 }
 
-/// Both, part by part.
+/// Differences section by section.
 #[component]
 fn Compared(reference: Arc<Reference>) -> impl IntoView {
     let explore = use_explore();

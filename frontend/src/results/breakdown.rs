@@ -1,4 +1,5 @@
-//! What the cards about time and memory of the ranks share: whose they are, and what stands there without figures.
+//! Shared parts of the cards for rank time and memory: planner name, and a placeholder for missing
+//! data.
 
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
@@ -6,7 +7,7 @@ use leptos::prelude::*;
 use super::ranking;
 use crate::explore::{Plan, PlanState, use_explore};
 
-/// The plan that is looked at, where there is one.
+/// Returns the selected planner and its plan.
 pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Plan)>> {
     let explore = use_explore();
     Memo::new(move |_| {
@@ -15,7 +16,7 @@ pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Plan)>> {
     })
 }
 
-/// The planner whose ranks are shown; the ranked table chooses it.
+/// Name of the planner selected in the ranking table.
 #[component]
 pub(super) fn PlanName() -> impl IntoView {
     let plan = chosen_plan();
@@ -27,7 +28,7 @@ pub(super) fn PlanName() -> impl IntoView {
     }
 }
 
-/// Stands where an answer has no figures of its ranks.
+/// Placeholder for outcomes without a breakdown per rank.
 #[component]
 pub(super) fn NoBreakdown() -> impl IntoView {
     let explore = use_explore();
@@ -55,7 +56,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A plan with those ranks and nothing else of interest.
+    /// Returns a plan with these ranks and default values elsewhere.
     pub(in crate::results) fn planned(planner: PlannerKind, ranks: Vec<RankSummary>) -> PlannerResult {
         let metrics = Metrics {
             iteration_s: 1.0,

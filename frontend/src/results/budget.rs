@@ -1,4 +1,4 @@
-//! Days, device hours and money for a budget of tokens.
+//! Training days, device hours and cost for a token budget.
 
 use api::planner::outcome::{Answer, Budget, PlannerResult, RunCost};
 use api::planner::scenario::PlannerKind;
@@ -9,14 +9,14 @@ use super::ranking;
 use crate::explore::use_explore;
 use crate::{format, storage};
 
-/// The figures as people type them.
+/// User input.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Typed {
-    /// Tokens, in billions.
+    /// Tokens in billions.
     billions: f64,
-    /// Goodput, in per cent.
+    /// Goodput in percent.
     goodput: f64,
-    /// Price of a device hour.
+    /// Price per device hour.
     price: f64,
 }
 
@@ -31,7 +31,7 @@ impl Typed {
         Budget { tokens: self.billions * 1e9, goodput: self.goodput / 100.0, price_per_hour: self.price }
     }
 
-    /// The first figure that is out of range, in words.
+    /// Returns an error message for the first value out of range.
     fn complaint(self) -> Option<&'static str> {
         let is_positive = |value: f64| value > 0.0 && value.is_finite();
         if !is_positive(self.billions) {
@@ -54,7 +54,7 @@ fn costs(results: &[PlannerResult], devices: u32, typed: Typed) -> Vec<(PlannerK
     results.iter().filter_map(cost).collect()
 }
 
-/// A day count: hours below two days.
+/// Formats a duration in days. Durations below two days are given in hours.
 fn duration(days: f64) -> String {
     if days < 2.0 {
         format!("{}\u{202f}h", format::three_digits(24.0 * days))
@@ -63,7 +63,7 @@ fn duration(days: f64) -> String {
     }
 }
 
-/// The card; only where there is a plan.
+/// Budget card. Hidden if there is no plan.
 #[component]
 pub(super) fn BudgetCard() -> impl IntoView {
     let explore = use_explore();
@@ -156,7 +156,7 @@ mod tests {
         assert!(Typed { price: f64::NAN, ..Typed::FIRST }.complaint().unwrap().starts_with("The price"));
     }
 
-    /// 1,000 billion tokens at the test plan's one token a second and 90 % goodput on two devices.
+    /// 1,000 billion tokens at 1 token/s (test plan), 90 % goodput, two devices.
     #[test]
     fn every_plan_has_a_row() {
         let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);

@@ -1,4 +1,4 @@
-//! One card per plan with its Gantt chart, all on one time axis, and the memory beneath.
+//! Gantt chart card per plan on a shared time axis, and a memory chart below.
 
 use api::job::BatchPlanning;
 use api::planner::scenario::PlannerKind;
@@ -10,7 +10,6 @@ use crate::explore::{Explore, chart_of, use_explore};
 use crate::gantt::{CompareBar, ComparedDevices, Differences, Gantt, Legend, RankDevices};
 use crate::{format, pointer};
 
-/// The charts.
 #[component]
 pub(super) fn Cards() -> impl IntoView {
     let explore = use_explore();
@@ -23,7 +22,7 @@ pub(super) fn Cards() -> impl IntoView {
             shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
         })
     });
-    // Edits that change no devices compare nothing again.
+    // Memoize the devices: edits that do not change them must not trigger a new comparison.
     let devices = Memo::new(move |_| devices(explore));
     let refusal = Memo::new(move |_| devices.with(|devices| refusal(explore, devices)));
     view! {
@@ -41,7 +40,8 @@ pub(super) fn Cards() -> impl IntoView {
     }
 }
 
-/// The plan that others are compared with, and its short title; none where it stands alone or has no chart.
+/// Returns the baseline and its short title. Returns `None` if it is the only chart or has no
+/// chart.
 fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
     let results = explore.results();
     let baseline = ranking::baseline_of(&results, explore.view.get().baseline)?;
@@ -49,10 +49,10 @@ fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
     drawn.flatten().map(|_| (baseline, ranking::short_title(baseline).to_owned()))
 }
 
-/// Spans of a chart up to which it is compared before anybody asks for it.
+/// Span limit for an automatic comparison. Larger charts are compared on request.
 const FEW_SPANS: usize = 30_000;
 
-/// The baseline, and the devices of every plan that is compared with it.
+/// The baseline, and the device mapping for each compared plan.
 type Devices = Option<(PlannerKind, Vec<(PlannerKind, ComparedDevices)>)>;
 
 fn devices(explore: Explore) -> Devices {
@@ -63,7 +63,8 @@ fn devices(explore: Explore) -> Devices {
     Some((baseline, planners.into_iter().filter(|planner| *planner != baseline).map(of).collect()))
 }
 
-/// Why no chart can be compared with the baseline action by action; none where one can, or where only a large one could.
+/// Returns the reason if no chart can be compared with the baseline by action. Returns `None` if a
+/// comparison is possible, or if a chart is too large to check.
 fn refusal(explore: Explore, devices: &Devices) -> Option<String> {
     let (baseline, others) = devices.as_ref()?;
     explore.shown.with(|shown| {
@@ -81,12 +82,12 @@ fn refusal(explore: Explore, devices: &Devices) -> Option<String> {
     })
 }
 
-/// Devices of the ranks of a plan and of the plan that it is compared with.
+/// Device mappings for a plan and its baseline.
 fn compared_devices(explore: Explore, planner: PlannerKind, baseline: PlannerKind) -> ComparedDevices {
     ComparedDevices { own: rank_devices(explore, planner), other: rank_devices(explore, baseline) }
 }
 
-/// Devices of the ranks of the shown iteration of a plan.
+/// Device mapping for the ranks in the selected iteration.
 pub(in crate::results) fn rank_devices(explore: Explore, planner: PlannerKind) -> RankDevices {
     let context = explore.scenario.with(|scenario| {
         let degree = pointer::get(scenario, "/training/context_parallel").and_then(serde_json::Value::as_u64);
@@ -96,18 +97,18 @@ pub(in crate::results) fn rank_devices(explore: Explore, planner: PlannerKind) -
     explore.planned(planner).map(|planned| RankDevices::of(&planned, iteration, context)).unwrap_or_default()
 }
 
-/// A time, with the iteration that it is of where there are several.
+/// Formats a time. Includes the iteration number if there are several iterations.
 fn of_iteration(iteration: usize, iterations: usize, time: &str) -> String {
     if iterations > 1 { format!("iteration {iteration}: {time}") } else { time.to_owned() }
 }
 
-/// Where the figures of [`planning_words`] come from.
+/// Explains the source of the numbers in [`planning_words`].
 const MEASURED: &str = "Planning was measured on the server that computed this plan; it goes on while the batch before is computed, whose time is simulated";
 
-/// Differences below this share are those of rounding.
+/// Relative tolerance. Smaller differences are rounding errors.
 const ALIKE: f64 = 0.000_5;
 
-/// How long a batch was planned, and what of it the step before does not hide.
+/// Formats the planning time of a batch, and the part not hidden by the previous step.
 fn planning_words(batch: &BatchPlanning) -> String {
     let took = format::seconds(batch.ms / 1e3);
     match (batch.step_before_ms, batch.exposed_ms) {
@@ -122,7 +123,7 @@ fn planning_words(batch: &BatchPlanning) -> String {
     }
 }
 
-/// Planners with a chart in the order of the table; those that the table does not have yet come last.
+/// Sorts planners with a chart in table order. Planners missing from the table come last.
 fn in_table_order(table: &[PlannerKind], mut charted: Vec<PlannerKind>) -> Vec<PlannerKind> {
     let place = |planner: &PlannerKind| table.iter().position(|row| row == planner).unwrap_or(table.len());
     charted.sort_by_key(place);
@@ -222,7 +223,8 @@ mod tests {
         assert_eq!(of_iteration(0, 1, "16.2 s"), "16.2 s");
     }
 
-    /// TP 2 with CP 2 in a static layout; modules on devices 0 to 3 and 4 to 5 have their own numbers.
+    /// TP 2 and CP 2 in a static layout. Modules on devices 0 to 3 and 4 to 5 have separate rank
+    /// numbers.
     #[test]
     fn ranks_have_the_devices_of_their_layout() {
         let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, Vec::new());

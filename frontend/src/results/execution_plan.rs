@@ -1,4 +1,4 @@
-//! What a rank does, communication included, as a table, and the whole plan as a file.
+//! Actions of a rank, communication included, as a table. The complete plan is available as a file.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::explore::use_explore;
 use crate::format;
 use crate::gantt::time_text;
 
-/// Rows of a page.
+/// Rows per page.
 const PAGE: usize = 100;
 
-/// The plan that is shown: of which planner and iteration, and whose list.
+/// Request parameters: planner, iteration, rank, buffers, page.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     of: Memo<Option<(String, PlannerKind, u32)>>,
     rank: RwSignal<u32>,
-    /// Buffers of each pair of ranks, 0 for any number; absent: the fewest without delay.
+    /// Buffers per rank pair: 0 for unlimited, `None` for the minimum count that adds no delay.
     buffers: RwSignal<Option<u32>>,
     page: RwSignal<usize>,
 }
 
-/// The execution plan of the chosen planner in the shown iteration.
+/// Execution plan for the selected planner and iteration.
 #[component]
 pub(super) fn ExecutionPlanCard() -> impl IntoView {
     let explore = use_explore();
     let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
     let of = Memo::new(move |_| {
         let planner = chosen.get()?;
-        // Ranks that work in groups hand nothing to each other.
+        // Plans with context-parallel groups have no transfers between ranks.
         let iteration = explore.shown.with(|shown| {
             let timeline = shown.timeline(planner).filter(|timeline| !timeline.is_grouped());
             timeline.map(|_| shown.iteration)
@@ -43,7 +43,7 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
     });
     let asked = Asked { of, rank: RwSignal::new(0), buffers: RwSignal::new(None), page: RwSignal::new(0) };
     provide_context(asked);
-    // Another plan may have fewer ranks.
+    // Reset the rank, because a different plan may have fewer ranks.
     Effect::new(move |before: Option<Option<(String, PlannerKind, u32)>>| {
         let now = of.get();
         if before.is_some_and(|before| before != now) {
@@ -110,7 +110,7 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
     }
 }
 
-/// Choices of buffers; the value of the first is no number.
+/// Options for the buffer count. The first option has a non-numeric value.
 fn buffer_options(chosen: Option<u32>) -> impl IntoView {
     let option = |count: Option<u32>| {
         let words = match count {
@@ -125,7 +125,8 @@ fn buffer_options(chosen: Option<u32>) -> impl IntoView {
     [None, Some(1), Some(2), Some(4), Some(8), Some(16), Some(32), Some(0)].map(option)
 }
 
-/// Totals of the plan; `stages` is the number of pipeline stages, each of which runs once per microbatch and direction.
+/// Summarizes a plan. `stages` is the pipeline stage count; every stage runs once per microbatch
+/// and direction.
 fn summary(plan: &ExecutionPlanView, stages: Option<usize>) -> String {
     let of = |count: u32| format::count(count.into());
     let buffers = match plan.buffers.receive {
@@ -155,7 +156,7 @@ fn summary(plan: &ExecutionPlanView, stages: Option<usize>) -> String {
 
 const HEADS: [&str; 6] = ["No.", "Start", "Action", "Stage", "Microbatch", "With"];
 
-/// Index, start, action, stage, microbatch, the other end.
+/// Cells: index, start, action, stage, microbatch, peer rank.
 fn cells(index: usize, action: &PlanAction) -> [String; 6] {
     [
         index.to_string(),
@@ -258,7 +259,7 @@ mod tests {
         assert!(slower.contains("5.00\u{202f}% after"), "{slower}");
     }
 
-    /// Two stages with two microbatches, forward and backward, are eight executions.
+    /// Two stages, two microbatches, forward and backward: eight executions.
     #[test]
     fn stages_are_not_their_executions() {
         let told = summary(&view(10.0), Some(2));

@@ -1,4 +1,4 @@
-//! Iteration times as a strip of bars; a click shows the iteration.
+//! Bar chart of iteration times. A click selects the iteration.
 
 use api::planner::outcome::Planned;
 use leptos::prelude::*;
@@ -8,7 +8,7 @@ use super::ranking;
 use crate::explore::use_explore;
 use crate::format;
 
-/// Where an arrow key leads from one bar to another.
+/// Returns the bar index after an arrow key.
 fn moved(from: usize, key: &str, count: usize) -> Option<usize> {
     let last = count.checked_sub(1)?;
     match key {
@@ -20,7 +20,7 @@ fn moved(from: usize, key: &str, count: usize) -> Option<usize> {
     }
 }
 
-/// Bars of the chosen planner, each with a mark where the baseline stands.
+/// Bars for the selected planner. A mark on each bar shows the baseline.
 #[component]
 pub(super) fn IterationStrip() -> impl IntoView {
     let explore = use_explore();
@@ -105,10 +105,10 @@ pub(super) fn IterationStrip() -> impl IntoView {
     }
 }
 
-/// Strategies that have a colour of their own; their letters go on.
+/// Number of strategies with a distinct colour. Letters continue beyond it.
 const COLOURS: u32 = 8;
 
-/// A strategy and where it is used.
+/// A strategy and the iterations that use it.
 #[derive(Debug, Clone, PartialEq)]
 struct Used {
     number: u32,
@@ -116,7 +116,7 @@ struct Used {
     iterations: Vec<usize>,
 }
 
-/// The strategies of a run in the order of their first use; none where there is nothing to choose.
+/// Returns strategies in order of first use. Empty if the planner has no strategies.
 fn strategies(planned: &Planned) -> Vec<Used> {
     let mut known: Vec<Used> = Vec::new();
     for (index, iteration) in planned.iterations.iter().enumerate() {
@@ -155,7 +155,7 @@ fn entry(used: Used) -> impl IntoView {
 fn focus_bar(index: usize) {
     let bar = document().get_element_by_id(&format!("iteration-{index}"));
     if let Some(bar) = bar.and_then(|bar| bar.dyn_into::<web_sys::HtmlElement>().ok()) {
-        // An element that has just gone cannot be focused, and need not be.
+        // If the element was removed, focus is not needed.
         drop(bar.focus());
     }
 }

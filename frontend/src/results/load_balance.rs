@@ -1,4 +1,4 @@
-//! How evenly replicas, ranks or pipelines are loaded: the fastest and the slowest of every iteration.
+//! Load balance between replicas, ranks or pipelines: minimum and maximum time per iteration.
 
 use api::planner::outcome::Planned;
 use api::planner::scenario::PlannerKind;
@@ -9,7 +9,8 @@ use crate::charts::{Curve, CurveChart, Dash, Form, Stroke};
 use crate::explore::use_explore;
 use crate::format;
 
-/// Fastest and slowest of every iteration, in seconds; `None` where the engine did not tell.
+/// Returns minimum and maximum time per iteration in seconds. Returns `None` if the engine does not
+/// report them.
 fn ends(planned: &Planned) -> Option<Vec<(f64, f64)>> {
     let of = |iteration: &api::planner::outcome::IterationMetrics| {
         Some((iteration.fastest_replica_s, iteration.slowest_replica_s?))
@@ -40,7 +41,7 @@ fn curves(planner: PlannerKind, ends: &[(f64, f64)]) -> [Curve; 2] {
     ]
 }
 
-/// The chosen planner's and the baseline's fastest and slowest, iteration by iteration.
+/// Minimum and maximum per iteration, for the selected planner and the baseline.
 #[component]
 pub(super) fn LoadBalance() -> impl IntoView {
     let explore = use_explore();
@@ -84,7 +85,7 @@ pub(super) fn LoadBalance() -> impl IntoView {
 mod tests {
     use super::*;
 
-    /// (2 - 1) / 2 and (4 - 3) / 4; an iteration without work is even.
+    /// (2 - 1) / 2 and (4 - 3) / 4. An iteration without work has no imbalance.
     #[test]
     fn spread_is_the_mean_share_that_the_slowest_is_behind() {
         assert!((spread(&[(1.0, 2.0), (3.0, 4.0)]) - 0.375).abs() < 1e-12);

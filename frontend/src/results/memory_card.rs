@@ -1,4 +1,4 @@
-//! Memory of one rank over time under every plan.
+//! Memory over time on one rank, for all plans.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::format;
 
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 
-/// The rank with the largest peak; of equal ranks the first.
+/// Returns the rank with the maximum peak. For equal peaks, the lowest rank.
 fn fullest(timeline: &Timeline) -> usize {
     let peaks = timeline.memory.iter().enumerate().map(|(rank, curve)| (curve.peak_bytes, std::cmp::Reverse(rank)));
     peaks.max().map_or(0, |(_, rank)| rank.0)
 }
 
-/// The limit as a sum, and the iteration that is shown beside the peak of all.
+/// Formats the memory limit, and the peak over all iterations next to the selected iteration.
 fn words(plan: &Plan, iteration: usize) -> String {
     let limit = plan.metrics.memory_limit_gib;
     let reserve = plan.ranks.first().map(|rank| rank.memory.reserve_gib);
@@ -40,7 +40,6 @@ fn words(plan: &Plan, iteration: usize) -> String {
     format!("{limit} · iteration {iteration}; the ranked table shows the largest peak of all iterations, {peak}")
 }
 
-/// The card.
 #[component]
 pub(super) fn MemoryCard() -> impl IntoView {
     let explore = use_explore();
@@ -52,7 +51,7 @@ pub(super) fn MemoryCard() -> impl IntoView {
         })
     });
     let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
-    // The planner whose fullest rank the card opens on.
+    // Planner that determines the initially selected rank.
     let lead = Memo::new(move |_| {
         timelines.with(|timelines| {
             let of_chosen = timelines.iter().find(|(planner, _)| Some(*planner) == chosen.get());

@@ -1,4 +1,4 @@
-//! Peak, mean and fluctuation of a rank's memory, planner beside planner.
+//! Peak, mean and fluctuation of a rank's memory, by planner.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::format;
 
 type Figures = (PlannerKind, RankMemoryFigures);
 
-/// What layer tuning changes, where a plan with and one without it are there.
+/// Compares plans with and without layer tuning, if both exist.
 fn comparison(figures: &[Figures]) -> Option<String> {
     let of = |wanted| figures.iter().find(|(planner, _)| *planner == wanted).map(|(_, figures)| *figures);
     let (with, without) = (of(PlannerKind::PipeWeaver)?, of(PlannerKind::PipeWeaverRanking)?);
@@ -22,13 +22,13 @@ fn comparison(figures: &[Figures]) -> Option<String> {
     Some(format!("PipeWeaver with layer tuning: {}; without: {}.", words(with), words(without)))
 }
 
-/// The figures of a rank under every shown plan.
+/// Memory figures of a rank for all displayed plans.
 #[component]
 pub(super) fn MemoryFigures(
     /// Planners and timelines.
     #[prop(into)]
     timelines: Signal<Vec<(PlannerKind, Arc<Timeline>)>>,
-    /// The rank; plans without it are left out.
+    /// Rank. Plans with fewer ranks are omitted.
     #[prop(into)]
     rank: Signal<usize>,
 ) -> impl IntoView {

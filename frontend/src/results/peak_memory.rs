@@ -1,4 +1,4 @@
-//! Memory of each rank at its peak, of a plan or of the nearest miss.
+//! Peak memory per rank for a plan, or for the closest infeasible layout.
 
 use api::planner::outcome::{
     Answer, Layout, NearestMiss, Planned, PlannerResult, RankMemory, RankNeed, RankSummary, memory_difference,
@@ -13,8 +13,8 @@ use crate::charts::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
 use crate::explore::use_explore;
 use crate::format;
 
-/// Terms in the order of a bar: first the state, then the rest. The memory reserve is none: it lowers the limit, here as in the
-/// ranked table.
+/// Bar segments, model state first. The memory reserve is not a segment because it reduces the
+/// limit, as in the ranking table.
 const PARTS: [Part; 5] = [
     Part { name: "weights", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "gradients", light: "#ee6677", dark: "#ee7f8e", fill: Fill::Solid },
@@ -27,16 +27,16 @@ const fn values(memory: &RankMemory) -> [f64; 5] {
     [memory.weights_gib, memory.gradients_gib, memory.optimizer_gib, memory.activations_gib, memory.temporary_gib]
 }
 
-/// Memory of the ranks of the chosen planner: of its plan, or of the layout that comes closest to one.
+/// Memory per rank for the selected planner: from its plan, or from the closest infeasible layout.
 #[derive(Debug, Clone, PartialEq)]
 struct Shown {
     planner: PlannerKind,
     ranks: Vec<Rank>,
-    /// Memory that a plan may use, in GiB.
+    /// Memory limit in GiB.
     limit_gib: f64,
-    /// Iterations whose largest peak is shown.
+    /// Number of iterations. The bars show the maximum peak over all iterations.
     iterations: usize,
-    /// The layout that comes closest, where there is no plan.
+    /// Closest infeasible layout, if there is no plan.
     miss: Option<Miss>,
 }
 
@@ -51,7 +51,7 @@ struct Rank {
 #[derive(Debug, Clone, PartialEq)]
 struct Miss {
     layout: Layout,
-    /// Need of its fullest rank over all batches, in GiB.
+    /// Maximum over ranks and batches in GiB.
     needs_gib: f64,
 }
 
@@ -80,7 +80,7 @@ impl Shown {
         }
     }
 
-    /// The rank that needs most; of equal ranks the first.
+    /// Returns the rank with the maximum memory. For equal memory, the lowest rank.
     fn fullest(&self) -> Option<&Rank> {
         self.ranks.iter().rev().max_by(|a, b| a.memory.held_gib().total_cmp(&b.memory.held_gib()))
     }
@@ -99,7 +99,7 @@ impl Shown {
         self.ranks.iter().map(row).collect()
     }
 
-    /// The need of the fullest rank, and why it is the fullest.
+    /// Describes the memory of the critical rank, and the reason for its maximum.
     fn headline(&self) -> Option<String> {
         let fullest = self.fullest()?;
         let held = fullest.memory.held_gib();
@@ -121,7 +121,7 @@ impl Shown {
         memory_difference(&ranks)
     }
 
-    /// The fullest rank, its moment, its largest part.
+    /// Describes the critical rank: time of the peak, and its main component.
     fn caption(&self) -> Option<String> {
         let fullest = self.fullest()?;
         let parts = values(&fullest.memory);
@@ -139,7 +139,7 @@ impl Shown {
         ))
     }
 
-    /// The sum that gives the limit.
+    /// Explains the memory limit as a difference.
     fn limit_words(&self) -> String {
         format!(
             "A plan may use {}: {} of the device less the memory reserve of {} for fragmentation, the communication library and the \
@@ -150,7 +150,7 @@ impl Shown {
         )
     }
 
-    /// The iterations that the figures are of.
+    /// Describes the iterations covered by the bars.
     fn scope_words(&self) -> String {
         match &self.miss {
             None if self.iterations == 1 => "Bars show the iteration's largest peak of any replica.".to_owned(),
@@ -167,7 +167,7 @@ impl Shown {
         }
     }
 
-    /// Settings that need less of the largest part.
+    /// Suggests settings that reduce the main component.
     fn remedy(&self) -> Option<&'static str> {
         self.miss.as_ref()?;
         let memory = self.fullest()?.memory;
@@ -194,7 +194,8 @@ fn forwards(count: u32) -> String {
     if count == 1 { "1 forward".to_owned() } else { format!("{} forwards", format::count(count.into())) }
 }
 
-/// The planner whose nearest miss needs less than the one that is shown, in words.
+/// Describes another planner's closest infeasible layout, if it needs less memory than the
+/// displayed layout.
 fn closer(results: &[PlannerResult], shown: &Shown) -> Option<String> {
     let own = shown.miss.as_ref()?;
     let (planner, nearest) = ranking::nearest_miss(results)?;
@@ -208,7 +209,7 @@ fn closer(results: &[PlannerResult], shown: &Shown) -> Option<String> {
     })
 }
 
-/// Memory of the chosen planner; `None` where its answer has none.
+/// Memory for the selected planner, or `None` if its result contains none.
 fn shown() -> Memo<Option<Shown>> {
     let explore = use_explore();
     Memo::new(move |_| {
@@ -219,7 +220,7 @@ fn shown() -> Memo<Option<Shown>> {
     })
 }
 
-/// The fullest rank in a line below the ranked table; without a plan the whole card.
+/// Summary of the critical rank below the ranking table. Without a plan, the complete card.
 #[component]
 pub(super) fn MemoryAtTop() -> impl IntoView {
     let shown = shown();
@@ -243,7 +244,7 @@ pub(super) fn MemoryAtTop() -> impl IntoView {
     }
 }
 
-/// Memory at the peak of each rank of a plan.
+/// Peak memory per rank for a plan.
 #[component]
 pub(super) fn PeakOfPlan() -> impl IntoView {
     let shown = shown();

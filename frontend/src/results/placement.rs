@@ -1,4 +1,5 @@
-//! Which module stands where, and what travels between them: for plans whose modules have layouts of their own.
+//! Module placement on devices and the transfers between modules, for plans with different layouts
+//! per module.
 
 use api::planner::outcome::{Boundary, ModulePlacement, PlacedModules};
 use api::planner::stage_graph::BoundaryKind;
@@ -8,10 +9,10 @@ use super::ranking;
 use crate::explore::use_explore;
 use crate::format;
 
-/// Copies that are drawn one by one; more are one bar.
+/// Maximum number of replicas with separate bars. More replicas are drawn as a single bar.
 const MAX_COPIES: u32 = 64;
 
-/// Degrees as people write them; those of one are left out.
+/// Formats parallel degrees. Degrees equal to 1 are omitted, except DP.
 fn degrees(of: &PlacedModules) -> String {
     let all = [("TP", of.tensor), ("CP", of.context), ("PP", of.pipeline), ("EP", of.expert), ("DP", of.data)];
     let named: Vec<String> = all
@@ -32,12 +33,12 @@ const fn what(kind: BoundaryKind) -> &'static str {
     }
 }
 
-/// Mebibytes, in GiB from 1,024 on.
+/// Formats mebibytes. Values from 1,024 MiB are given in GiB.
 fn mebibytes(mib: f64) -> String {
     if mib >= 1024.0 { format::gib(mib / 1024.0) } else { format!("{}\u{202f}MiB", format::three_digits(mib)) }
 }
 
-/// The chosen planner's placement, where its plan has one.
+/// Placement from the selected planner, if its plan contains one.
 #[component]
 pub(super) fn PlacementCard() -> impl IntoView {
     let explore = use_explore();
@@ -57,7 +58,7 @@ pub(super) fn PlacementCard() -> impl IntoView {
     }
 }
 
-/// Layouts as bars over the devices, boundaries as arrows between them and as a table.
+/// Layouts as bars over devices. Boundaries appear as arrows and in a table.
 pub(super) fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
     let devices = placement.layouts.iter().map(|of| of.first_device + of.devices).max().unwrap_or(1);
     let rows = placement.layouts.iter().enumerate().map(|(place, of)| row(place, of, devices)).collect_view();
@@ -80,14 +81,14 @@ pub(super) fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
     }
 }
 
-/// The rows between which a boundary lies; none where both modules stand in one, or nothing travels.
+/// Rows at both sides of a boundary. Returns `None` if the modules share a row or no data moves.
 fn rows_of(layouts: &[PlacedModules], of: &Boundary) -> Option<(usize, usize)> {
     let row = |name: &str| layouts.iter().position(|layout| layout.modules.iter().any(|module| module == name));
     let (from, to) = (row(&of.from)?, row(&of.to)?);
     (from != to && of.kind != BoundaryKind::Equal).then_some((from, to))
 }
 
-/// An arrow from row to row beside the bars, with what a device gets by it forward and backward.
+/// Arrow between two rows, labelled with the data per tensor in forward and backward direction.
 fn arrow(place: usize, of: &Boundary, (from, to): (usize, usize)) -> impl IntoView + use<> {
     let (forward, backward) = (mebibytes(of.forward_mib), mebibytes(of.backward_mib));
     let label = format!("From {} to {}: {forward} a tensor forward, {backward} backward", of.from, of.to);
@@ -106,7 +107,7 @@ fn arrow(place: usize, of: &Boundary, (from, to): (usize, usize)) -> impl IntoVi
     }
 }
 
-/// A bar for every copy of the modules of one layout.
+/// Bars for all replicas in a layout.
 fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> {
     let names = of.modules.join(", ");
     let words = degrees(of);

@@ -1,4 +1,4 @@
-//! What papers publish of the shown scenario, where it is one of their set-ups.
+//! Published values for the displayed scenario, if it is a setup from a paper.
 
 use api::papers::{CitedSet, ScenarioPapers};
 use leptos::prelude::*;
@@ -8,10 +8,10 @@ use crate::client;
 use crate::explore::use_explore;
 use crate::published::FigureTable;
 
-/// Tables with more values than this are folded at first.
+/// Maximum value count of initially expanded tables.
 const MAX_OPEN: usize = 12;
 
-/// Published figures beside ours; nothing where the scenario is no set-up of a paper.
+/// Published and computed values. Hidden if the scenario is not from a paper.
 #[component]
 pub(super) fn PublishedCard() -> impl IntoView {
     let explore = use_explore();
@@ -20,7 +20,7 @@ pub(super) fn PublishedCard() -> impl IntoView {
     Effect::new(move |_| {
         let Some(id) = scenario.get() else { return cited.set(Vec::new()) };
         spawn_local(async move {
-            // What papers say stands beside the answer: without it the page is whole.
+            // Ignore a failed request: published values are optional on this page.
             let answer = client::get::<ScenarioPapers>(&api::path::scenario_papers(&id)).await.unwrap_or_default();
             if scenario.try_get_untracked() == Some(Some(id)) {
                 cited.set(answer.cited);

@@ -1,4 +1,4 @@
-//! The rows of the ranked table, from an outcome.
+//! Rows of the ranking table, built from an outcome.
 
 use api::job::StoredOutcome;
 use api::planner::outcome::{Answer, Layout, Metrics, NearestMiss, PlannerResult, StageSummary};
@@ -6,39 +6,36 @@ use api::planner::scenario::PlannerKind;
 
 use crate::format;
 
-/// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// The planner.
     pub(crate) planner: PlannerKind,
-    /// Its name.
     pub(crate) title: String,
-    /// Its figures, or the constraint that no layout satisfies.
+    /// Figures, or the constraint that no layout satisfies.
     pub(crate) figures: Result<Figures, String>,
 }
 
-/// The figures of a planned row.
+/// Figures for a feasible row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figures {
-    /// Degrees in words.
+    /// Parallel degrees as text.
     pub(crate) layout: String,
-    /// Layers of each stage, short and in full.
     pub(crate) layers: Layers,
-    /// What is measured, in the order of [`COLUMNS`].
+    /// Metrics in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
 }
 
-/// Layers of each stage.
+/// Layer counts per stage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Layers {
-    /// Short enough for a cell: "8 × 4", "20·21·20·19", "0–8 (32 stages)".
+    /// Compact form for a cell: "8 × 4", "20·21·20·19", "0–8 (32 stages)".
     pub(crate) short: String,
-    /// A line per stage.
+    /// One line per stage.
     pub(crate) full: String,
 }
 
 impl Layers {
-    /// Of the stages of a plan; modules follow each other in the short form: "24·8·0·0 | 0·10·16·14".
+    /// Builds the text from the stages of a plan. The short form separates modules: "24·8·0·0 |
+    /// 0·10·16·14".
     pub(crate) fn of(stages: &[StageSummary]) -> Self {
         let mut modules: Vec<&str> = Vec::new();
         let mut counts: Vec<Vec<u32>> = Vec::new();
@@ -62,7 +59,7 @@ impl Layers {
     }
 }
 
-/// Module and number of layers of "ViT 5B 0-15".
+/// Parses module name and layer count from "ViT 5B 0-15".
 fn module_layers(words: &str) -> Option<(&str, u32)> {
     let (module, range) = words.rsplit_once(' ')?;
     let (first, last) = range.split_once('-')?;
@@ -70,7 +67,7 @@ fn module_layers(words: &str) -> Option<(&str, u32)> {
     Some((module, (last + 1).saturating_sub(first)))
 }
 
-/// Stages that are listed one by one.
+/// Maximum stage count for an explicit list.
 const LISTED_STAGES: usize = 8;
 
 fn short_counts(counts: &[u32]) -> String {
@@ -83,18 +80,16 @@ fn short_counts(counts: &[u32]) -> String {
     }
 }
 
-/// One figure: as it is, and as it is shown.
+/// A metric as number and text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
-    /// Name of the metric on the wire.
+    /// Metric name in the API.
     pub(crate) metric: &'static str,
-    /// The figure; absent where there is none.
     pub(crate) value: Option<f64>,
-    /// As it is shown.
     pub(crate) text: String,
 }
 
-/// Columns of the table: metric, heading, explanation.
+/// Columns: metric, heading, explanation.
 pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
     ("iteration_s", "Iteration", "Mean time of an iteration, over all iterations"),
     ("speedup", "Speed-up", "Against the chosen baseline"),
@@ -116,10 +111,11 @@ pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
     ("planning_ms", "Planning", "Wall time of the planner, measured on the server that computed it"),
 ];
 
-/// Behind the degrees of a plan whose search was left out while somebody waits.
+/// Suffix for a preliminary plan without search. It is sent while the user waits.
 const SKETCH: &str = " · sketch, its search follows";
 
-/// The baseline: the chosen one if it has a plan, else 1F1B, else the slowest.
+/// Returns the baseline: the chosen planner if it has a plan, otherwise 1F1B, otherwise the
+/// slowest.
 pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
     let planned: Vec<_> =
         results.iter().filter_map(|result| Some((result.planner, metrics(result)?.iteration_s))).collect();
@@ -130,7 +126,8 @@ pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>
         .or_else(|| planned.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(planner, _)| *planner))
 }
 
-/// The planner whose reasons are shown: the chosen one if it ran, else the fastest, else the one that comes closest to a plan.
+/// Returns the planner for the explanation: the chosen planner if it ran, otherwise the fastest,
+/// otherwise the closest infeasible.
 pub(crate) fn chosen_planner(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
     let ran = |kind: &PlannerKind| results.iter().any(|result| result.planner == *kind);
     let fastest = || results.iter().find(|result| metrics(result).is_some()).map(|result| result.planner);
@@ -138,7 +135,8 @@ pub(crate) fn chosen_planner(results: &[PlannerResult], chosen: Option<PlannerKi
     chosen.filter(ran).or_else(fastest).or_else(closest).or_else(|| results.first().map(|result| result.planner))
 }
 
-/// The planner whose nearest miss needs least memory, of equal needs the first, and that miss.
+/// Returns the infeasible planner with the lowest memory requirement, and its layout. For equal
+/// requirements, the first.
 pub(super) fn nearest_miss(results: &[PlannerResult]) -> Option<(PlannerKind, &NearestMiss)> {
     let misses = results.iter().filter_map(|result| match &result.answer {
         Answer::Infeasible { search, .. } => Some((result.planner, search.nearest.as_deref()?)),
@@ -154,19 +152,19 @@ fn metrics(result: &PlannerResult) -> Option<&Metrics> {
     }
 }
 
-/// A name short enough for a sentence.
+/// Planner name short enough for a sentence.
 pub(crate) const fn short_title(planner: PlannerKind) -> &'static str {
     planner.short()
 }
 
-/// Degrees in words: "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1".
+/// Formats parallel degrees: "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1".
 pub(crate) fn degrees(layout: &Layout) -> String {
     let Layout { tensor, pipeline, data, chunks, microbatch, .. } = layout;
     let chunks = if *chunks > 1 { format!(" · VPP {chunks}") } else { String::new() };
     format!("TP {tensor} · PP {pipeline} · DP {data}{chunks} · mb {microbatch}")
 }
 
-/// The rows, in the order of the results.
+/// Returns the rows in the order of the results.
 pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec<Row> {
     let results = &stored.outcome.results;
     let reference = results.iter().find(|result| Some(result.planner) == baseline).and_then(metrics);
@@ -191,7 +189,7 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
     results.iter().map(row).collect()
 }
 
-/// A figure and the way to show it.
+/// A metric and its formatter.
 type Shown = (Option<f64>, fn(f64) -> String);
 
 fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64>) -> Vec<Cell> {

@@ -1,4 +1,4 @@
-//! The ranked table.
+//! Ranking table.
 
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
@@ -7,7 +7,7 @@ use super::ranking::{self, COLUMNS, Cell, Figures, Layers, Row};
 use crate::accuracy_link::AccuracyLink;
 use crate::explore::use_explore;
 
-/// The ranked table: a row selects its planner, its radio button makes it the baseline.
+/// Ranking table. A row selects its planner; its radio button selects the baseline.
 #[component]
 pub(super) fn RankingTable() -> impl IntoView {
     let explore = use_explore();
@@ -70,10 +70,10 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
     }
 }
 
-/// Degrees and layers per stage, below the name of the planner.
+/// Degrees and layers per stage, below the planner name.
 #[component]
 fn LayoutLines(layout: String, layers: Layers) -> impl IntoView {
-    // Lines break between degrees only.
+    // Allow line breaks only between degrees.
     let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
     let title = format!("Layers of each pipeline stage, modules separated by |\n{}", layers.full);
     view! {

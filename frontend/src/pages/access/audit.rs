@@ -1,4 +1,4 @@
-//! The audit: who changed what, the latest first.
+//! Audit log card, newest entries first.
 
 use api::access::{AuditLine, AuditPage};
 use api::path;
@@ -9,7 +9,7 @@ use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
 
-/// Changes that are shown so far, and where the next ones begin.
+/// Loaded audit lines, and the cursor for the next request.
 #[derive(Clone, Copy)]
 struct Shown {
     lines: RwSignal<Vec<AuditLine>>,
@@ -33,7 +33,6 @@ impl Shown {
     }
 }
 
-/// The audit.
 #[component]
 pub(super) fn AuditCard() -> impl IntoView {
     let shown = Shown { lines: RwSignal::new(Vec::new()), next: RwSignal::new(None), failure: RwSignal::new(None) };

@@ -1,4 +1,4 @@
-//! Named tokens: a form that makes one, and a table of all.
+//! Named tokens: a form that creates a token, and a table.
 
 use api::access::{MadeToken, NewToken, Role, TokenLine, TokenList};
 use api::path;
@@ -18,7 +18,6 @@ fn fetch(answer: Answer) {
     });
 }
 
-/// The tokens.
 #[component]
 pub(super) fn TokensCard() -> impl IntoView {
     let answer: Answer = RwSignal::new(None);
@@ -33,7 +32,8 @@ pub(super) fn TokensCard() -> impl IntoView {
         });
     };
     let table = move || match answer.get() {
-        // As high as the line of an empty list, so that the next card does not move.
+        // The placeholder has the height of the text for an empty list, so the next card does not
+        // move.
         None => view! { <p class="muted" aria-hidden="true">"Loading"</p> }.into_any(),
         Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
         Some(Ok(list)) if list.tokens.is_empty() => {

@@ -1,4 +1,4 @@
-//! One set: its chart, what is assumed, what it shows, its largest errors.
+//! Details for a set: chart, assumptions, findings, and the points with the largest errors.
 
 use std::sync::Arc;
 
@@ -9,10 +9,9 @@ use leptos::prelude::*;
 use crate::charts::AgreementChart;
 use crate::format;
 
-/// Rows of the table of points.
+/// Maximum row count in the point table.
 const MAX_ROWS: usize = 100;
 
-/// One set.
 #[component]
 pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
     let AccuracySet { id, title, source, unit, variants, assumptions, findings, remarks, .. } = (*set).clone();
@@ -53,7 +52,8 @@ fn Words(heading: &'static str, sentences: Vec<String>) -> impl IntoView {
     })
 }
 
-/// Paragraphs of a text, its lines joined and without the marks of emphasis and code.
+/// Splits a text into paragraphs, joins the lines, and removes the Markdown marks for emphasis and
+/// code.
 fn paragraphs(remarks: &str) -> Vec<String> {
     let joined = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ").replace(['`', '*'], "");
     remarks.replace("\r\n", "\n").split("\n\n").map(joined).filter(|text| !text.is_empty()).collect()
@@ -102,7 +102,7 @@ fn Variants(variants: Vec<AccuracyVariant>) -> impl IntoView {
     })
 }
 
-/// The points, made when they are asked for: a set may have thousands.
+/// Table of points. It is rendered on request because a set may have thousands of points.
 #[component]
 fn PointsDisclosure(set: Arc<AccuracySet>) -> impl IntoView {
     let open = RwSignal::new(false);
@@ -120,7 +120,7 @@ fn error(point: &AccuracyPoint) -> f64 {
     point.predicted / point.measured - 1.0
 }
 
-/// The points whose errors are largest, those first.
+/// Returns the points with the largest absolute errors, in descending order.
 fn worst(points: &[AccuracyPoint]) -> Vec<AccuracyPoint> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| error(b).abs().total_cmp(&error(a).abs()));

@@ -1,4 +1,4 @@
-//! One line a set: its errors, whether its goal is met, and the best other tool.
+//! Table with a row per set: errors, goal status, and the best other tool.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use leptos::prelude::*;
 use super::link;
 use crate::format;
 
-/// Per cent as they are shown.
 fn percent(value: f64) -> String {
     format::percent(value / 100.0)
 }
@@ -18,7 +17,7 @@ fn goal(goal: AccuracyGoal) -> String {
     format!("mean {}\u{202f}%{largest}", goal.mean)
 }
 
-/// The figures of a set, in the order of the columns.
+/// Returns the table cells for a set, in column order.
 fn figures(set: &AccuracySet) -> [String; 7] {
     let errors = &set.statistics;
     [
@@ -42,7 +41,7 @@ const COLUMNS: [(&str, &str); 7] = [
     ("Rank corr.", "Spearman's rank correlation of predicted and measured values"),
 ];
 
-/// The table of all sets; a line is a link to its set.
+/// Table with all sets. Each row links to the details.
 #[component]
 pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] chosen: Signal<Option<String>>) -> impl IntoView {
     let headings =
@@ -55,7 +54,8 @@ pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] chosen: Signal<
         view! {
             <tr class:chosen=is_chosen data-set=set.id.clone()>
                 <th scope="row">
-                    // The place on the page is kept: what changes stands below.
+                    // `data-noscroll` keeps the scroll position, because the click only changes the
+                    // content below the table.
                     <a href=link(&set.id) data-noscroll="" aria-current=move || is_chosen.get().then_some("true")>{set.title.clone()}</a>
                 </th>
                 {figures(&set).map(|text| view! { <td class="number">{text}</td> })}

@@ -1,4 +1,4 @@
-//! Mixing stored datasets by weight: the mixture opens as a new scenario.
+//! Mixes stored datasets by weight. The mixture opens as a new scenario.
 
 use leptos::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::client;
 use crate::format;
 use crate::mixture::{WeightedDataset, shares, write_query};
 
-/// Datasets of a mixture with editable weights. It is shown as soon as there are two datasets.
+/// Datasets with editable weights. The panel appears when at least two datasets exist.
 #[component]
 pub(super) fn MixPanel() -> impl IntoView {
     let catalogue = use_catalogue();

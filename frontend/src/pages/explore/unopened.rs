@@ -1,4 +1,5 @@
-//! In place of a scenario that a link does not open: several that it may mean, one that was deleted, or none.
+//! Page content for a link that opens no scenario: the link is ambiguous, or the scenario is
+//! deleted or unknown.
 
 use api::path;
 use api::problem::{Problem, ScenarioCandidate};
@@ -11,7 +12,7 @@ use crate::format;
 use crate::notice::FailureNotice;
 use crate::recent::OpenedLast;
 
-/// The answer that stands in place of a scenario.
+/// Returns the server error that prevents the scenario from opening.
 fn refusal(explore: &Explore) -> Option<Problem> {
     let is_open = explore.scenario.with(serde_json::Value::is_object);
     explore.state.with(|state| match state {
@@ -22,12 +23,12 @@ fn refusal(explore: &Explore) -> Option<Problem> {
     })
 }
 
-/// Whether the link opens nothing.
+/// True if the link opens no scenario.
 pub(super) fn is_unopened(explore: &Explore) -> bool {
     refusal(explore).is_some()
 }
 
-/// What there is in place of a scenario.
+/// Error message and alternatives for a link that opens no scenario.
 #[component]
 pub(super) fn Unopened() -> impl IntoView {
     let explore = use_explore();

@@ -1,73 +1,66 @@
-//! What the gallery shows of ready scenarios: a few words of each, so that the first page reads no whole scenario.
+//! Summaries of prepared scenarios, so that the start page does not download complete scenarios.
 
 use api::gallery::GalleryPlace;
 use api::planner::scenario::PlannerKind;
 use serde::Deserialize;
 
-/// Ready scenarios at a glance.
+/// Summaries of the prepared scenarios.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Glances {
-    /// In the order in which the gallery shows them.
+    /// Entries in gallery order.
     pub(crate) entries: Vec<Glance>,
 }
 
-/// What [`api::gallery::GalleryEntry`] comes to in a card or a line.
+/// Subset of [`api::gallery::GalleryEntry`] for a card or a line.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Glance {
-    /// Stable name.
+    /// Stable identifier.
     pub(crate) slug: String,
-    /// Shown title.
     pub(crate) title: String,
-    /// Two sentences.
+    /// Description in two sentences.
     pub(crate) summary: String,
-    /// What of the scenario is shown.
     pub(crate) scenario: Facts,
-    /// Whose set-up it is.
+    /// Paper that published the setup.
     #[serde(default)]
     pub(crate) paper: Option<GalleryPlace>,
-    /// Whether its samples are drawn from distributions of ours.
+    /// True if the samples come from synthetic distributions.
     #[serde(default)]
     pub(crate) is_synthetic: bool,
 }
 
-/// What of a scenario is shown.
+/// Displayed fields of a scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Facts {
-    /// What is trained.
     pub(crate) model: Name,
-    /// Where.
     pub(crate) cluster: Devices,
-    /// On what.
     pub(crate) workload: Batch,
-    /// By whom it is planned.
     pub(crate) planners: Vec<PlannerKind>,
 }
 
-/// Something with a name.
+/// An object with a name, here the model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Name {
-    /// The name.
     pub(crate) name: String,
 }
 
-/// A cluster.
+/// Cluster size and device name.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Devices {
-    /// Name of its devices.
+    /// Device name.
     pub(crate) name: String,
-    /// Nodes.
+    /// Node count.
     pub(crate) nodes: u32,
-    /// Devices of a node.
+    /// Devices per node.
     #[serde(rename = "devices_per_node")]
     pub(crate) per_node: u32,
 }
 
-/// A workload.
+/// Batch size and context length.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Batch {
-    /// Samples of a global batch.
+    /// Samples per global batch.
     pub(crate) global_batch: u32,
-    /// Tokens of a sequence at most.
+    /// Maximum sequence length in tokens.
     pub(crate) context_length: u32,
 }
 

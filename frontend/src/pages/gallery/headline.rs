@@ -1,4 +1,4 @@
-//! The figures of a ready scenario and strips of its plans.
+//! Key figures of a prepared scenario, and miniature timelines of its plans.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,16 @@ use leptos::prelude::*;
 
 use crate::format;
 
-/// Height of the strip of a rank and of the gap below it.
+/// Row height for a rank, including the gap below, in pixels.
 const ROW: usize = 7;
 const BAR: usize = 6;
-/// Gap between two plans.
+/// Gap between two plans in pixels.
 const GAP: usize = 4;
-/// Classes of the colours, by number of the span kind.
+/// CSS class by span kind number.
 const KINDS: [&str; 8] = ["f", "b", "i", "w", "c", "c", "c", "o"];
 
-/// Step time and MFU of the fastest plan, the step time of its baseline, and the engine if it is not the present one.
+/// Shows step time and MFU for the fastest plan and the step time of the baseline. It names the
+/// engine if the figures come from another engine version.
 #[component]
 pub(super) fn HeadlineFigures(headline: Headline) -> impl IntoView {
     let Headline { engine, best, baseline, .. } = headline;
@@ -30,12 +31,13 @@ pub(super) fn HeadlineFigures(headline: Headline) -> impl IntoView {
     }
 }
 
-/// How many times as fast the fastest plan is; nothing for less than half a percent.
+/// Returns the speedup of the fastest plan over the baseline. Returns `None` for a gain below 0.5
+/// %.
 pub(super) fn gain(headline: &Headline) -> Option<String> {
     headline.gain.filter(|gain| *gain >= 1.005).map(format::ratio)
 }
 
-/// A picture of the baseline above the fastest plan.
+/// Returns an image with the baseline above the fastest plan.
 pub(super) fn strips(headline: &Headline) -> impl IntoView + use<> {
     let (shapes, width, height) = picture(headline);
     let words = headline.baseline.as_ref().map_or_else(
@@ -48,7 +50,7 @@ pub(super) fn strips(headline: &Headline) -> impl IntoView + use<> {
     }
 }
 
-/// Shapes of the picture, width and height.
+/// Returns the SVG shapes, width and height.
 fn picture(headline: &Headline) -> (String, usize, usize) {
     let plans: Vec<(&HeadlinePlan, &str)> = match &headline.baseline {
         Some(baseline) => vec![(baseline, "faint"), (&headline.best, "")],
@@ -57,7 +59,7 @@ fn picture(headline: &Headline) -> (String, usize, usize) {
     let width = plans.iter().flat_map(|(plan, _)| &plan.strip).map(String::len).max().unwrap_or(1);
     let (mut shapes, mut top) = (String::new(), 0);
     for (plan, class) in plans {
-        // Writing to a string cannot fail.
+        // `write!` to a string cannot fail.
         let _ = write!(shapes, "<g class=\"{class}\">");
         for rank in &plan.strip {
             draw(&mut shapes, rank, top);
@@ -69,7 +71,7 @@ fn picture(headline: &Headline) -> (String, usize, usize) {
     (shapes, width, top.saturating_sub(GAP).max(1))
 }
 
-/// Neighbouring stretches of one kind as one bar.
+/// Draws adjacent cells of the same kind as a single bar.
 fn draw(shapes: &mut String, rank: &str, top: usize) {
     let mut left = 0;
     for run in rank.as_bytes().chunk_by(|a, b| a == b) {

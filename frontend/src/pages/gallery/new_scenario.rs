@@ -1,18 +1,18 @@
-//! The first tile: a model and a cluster for a new scenario.
+//! First tile: choose a model and a cluster for a new scenario.
 
 use api::front_page::NamedChoice;
 use leptos::prelude::*;
 
-/// Model, cluster and nodes that are chosen at first.
+/// Initial choice of model, cluster and node count.
 const MODEL: &str = "llama-3-8b";
 const CLUSTER: &str = "h100";
 const NODES: u32 = 4;
 const MAX_NODES: u32 = 4096;
 
-/// Pick a model and a cluster, or open the whole form.
+/// Pickers for model and cluster, and a link to the full form.
 #[component]
 pub(super) fn NewScenario(
-    /// Models and clusters; empty until they are there.
+    /// Models and clusters. Both lists are empty until loaded.
     presets: Signal<(Vec<NamedChoice>, Vec<NamedChoice>)>,
 ) -> impl IntoView {
     let model = RwSignal::new(MODEL.to_owned());
@@ -55,7 +55,7 @@ pub(super) fn NewScenario(
     }
 }
 
-/// Options of a picker, the chosen one alone until the others are there.
+/// Picker options. Until the list is loaded, only the current choice is present.
 fn options(choices: Vec<NamedChoice>, chosen: RwSignal<String>) -> impl IntoView {
     let now = chosen.get_untracked();
     let choices = if choices.is_empty() { vec![NamedChoice { id: now.clone(), name: now.clone() }] } else { choices };

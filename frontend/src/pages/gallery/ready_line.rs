@@ -1,11 +1,10 @@
-//! A ready scenario as a line: title, where its paper has it, model and devices.
+//! A prepared scenario as a line: title, table or figure in the paper, model and devices.
 
 use leptos::prelude::*;
 
 use super::glance::Glance;
 use crate::format;
 
-/// The line.
 #[component]
 pub(crate) fn ReadyLine(entry: Glance) -> impl IntoView {
     let Glance { slug, title, summary, scenario, paper, is_synthetic } = entry;

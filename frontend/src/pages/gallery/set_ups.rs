@@ -1,4 +1,5 @@
-//! All ready scenarios, fetched when the section is opened, with a search over their titles.
+//! All prepared scenarios with a text search. The list is fetched when the user expands the
+//! section.
 
 use api::path;
 use leptos::prelude::*;
@@ -9,10 +10,10 @@ use super::ready_line::ReadyLine;
 use crate::client::{self, Failure};
 use crate::notice::FailureNotice;
 
-/// All ready scenarios by paper, behind a summary.
+/// Expandable list with all prepared scenarios, grouped by paper.
 #[component]
 pub(super) fn SetUps(
-    /// How many there are.
+    /// Total number of prepared scenarios.
     count: Signal<Option<u32>>,
 ) -> impl IntoView {
     let entries = RwSignal::new(None::<Result<Glances, Failure>>);
@@ -68,7 +69,8 @@ pub(super) fn SetUps(
     }
 }
 
-/// Entries with all words in title, summary, paper or model, by paper in the order of the gallery; those of no paper first.
+/// Returns the entries that contain every search word in title, summary, paper or model. They are
+/// grouped by paper in gallery order; entries without a paper come first.
 fn shelves(entries: Vec<Glance>, words: &str) -> Vec<(String, Vec<Glance>)> {
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let mut shelves: Vec<(String, Vec<Glance>)> = Vec::new();
@@ -87,7 +89,7 @@ fn shelves(entries: Vec<Glance>, words: &str) -> Vec<(String, Vec<Glance>)> {
     shelves
 }
 
-/// The set-ups of one paper, a line each.
+/// Setups from a single paper.
 #[component]
 fn Shelf(title: String, entries: Vec<Glance>) -> impl IntoView {
     view! {

@@ -1,4 +1,5 @@
-//! One paper: its set-ups, each a click from its charts, and what was published beside what this engine gives.
+//! Page for one paper: its setups with links to charts, and published values next to the values
+//! from this engine.
 
 use api::papers::{Paper, Papers};
 use api::path;
@@ -12,7 +13,6 @@ use crate::client;
 use crate::pages::gallery::glance::{Glance, Glances};
 use crate::pages::gallery::ready_line::ReadyLine;
 
-/// The page of a paper.
 #[component]
 pub(crate) fn PaperPage() -> impl IntoView {
     let params = use_params_map();
@@ -21,7 +21,7 @@ pub(crate) fn PaperPage() -> impl IntoView {
     fetch(answer);
     let ready = RwSignal::new(Vec::<Glance>::new());
     spawn_local(async move {
-        // Without the list the set-ups still stand behind their figures.
+        // If the gallery request fails, the figures still link to their setups.
         if let Ok(gallery) = client::get::<Glances>(path::GALLERY).await {
             ready.set(gallery.entries);
         }
@@ -65,7 +65,7 @@ fn Whole(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl Int
         let id = id.clone();
         sets.into_iter().map(|set| view! { <Set paper=id.clone() set=set /> }).collect_view()
     };
-    // The place that the link names is there only now.
+    // Scroll to the anchor now, because the element did not exist when the page loaded.
     Effect::new(move |_| {
         let hash = window().location().hash().unwrap_or_default();
         if let Some(place) = document().get_element_by_id(hash.trim_start_matches('#')).filter(|_| hash.len() > 1) {

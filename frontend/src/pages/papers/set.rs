@@ -1,4 +1,4 @@
-//! One table or figure of a paper: published values and ours, the plans behind them, curves.
+//! A table or figure from a paper: published and computed values, links to the plans, curves.
 
 use api::papers::{PaperChart, PaperPlan, PaperSet};
 use leptos::prelude::*;
@@ -8,12 +8,10 @@ use crate::format;
 use crate::published::FigureTable;
 use crate::results::{degrees, short_title};
 
-/// A table or figure.
 #[component]
 pub(super) fn Set(
-    /// Identifier of its paper.
+    /// Paper identifier.
     paper: String,
-    /// What it holds.
     set: PaperSet,
 ) -> impl IntoView {
     let PaperSet { id, place, title, is_synthetic, assumptions, figures, plans, chart } = set;
@@ -90,7 +88,7 @@ fn plan_row(plan: PaperPlan) -> impl IntoView {
     .into_any()
 }
 
-/// Colours and dashes of curves, in order.
+/// Colour and dash pattern by curve index.
 const STROKES: [(&str, &str, Dash); 5] = [
     ("#882255", "#dd77aa", Dash::Solid),
     ("#0072b2", "#56a5e0", Dash::Dashed),

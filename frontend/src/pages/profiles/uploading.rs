@@ -1,4 +1,4 @@
-//! Uploading files of measurements, alone or fitted together.
+//! Uploads measurement files. Files are fitted separately or together.
 
 use std::collections::VecDeque;
 
@@ -16,18 +16,19 @@ use crate::notice::FailureNotice;
 use crate::profiles::ProfileLink;
 use crate::sending::Sending;
 
-/// What files do not say themselves.
+/// Upload options that the files do not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Options {
     device: String,
     scenario: String,
     ranks: String,
     together: bool,
-    /// Whether files of another device are fitted all the same.
+    /// True if the user confirms files from a different device.
     confirmed: bool,
 }
 
-/// Address of an upload; `onto` is a profile that the file is fitted together with, `encode` makes a text safe.
+/// URL for an upload. `onto` is the profile to extend with the file; `encode` escapes a query
+/// value.
 fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) -> String) -> String {
     let mut url = format!("{}?name={}", path::PROFILES, encode(name));
     let given = [
@@ -48,12 +49,12 @@ fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) 
     url
 }
 
-/// Whether a file was refused because it was measured on another device.
+/// True if the server rejected a file because it was measured on a different device.
 fn is_of_another_device(failure: &Failure) -> bool {
     matches!(failure, Failure::Problem(problem) if problem.kind.ends_with(OTHER_DEVICE))
 }
 
-/// A place to drop files of measurements on.
+/// Drop area for measurement files.
 #[component]
 pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     let options = RwSignal::new(Options::default());
@@ -62,7 +63,7 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let stored = RwSignal::new(Vec::<Profile>::new());
     let queue = StoredValue::new_local(VecDeque::<web_sys::File>::new());
-    // What was refused is sent again once the fields below say what it does not.
+    // Rejected files. They are sent again after the user completes the fields below.
     let refused = StoredValue::new_local(VecDeque::<web_sys::File>::new());
     let work = move || {
         busy.set(true);
@@ -70,12 +71,14 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
         refused.update_value(VecDeque::clear);
         spawn_local(async move {
             let mut onto = None::<String>;
-            // One after the other: a file that is fitted together with another needs that one's profile.
+            // Files are sent sequentially, because a combined fit needs the profile from the
+            // previous file.
             while let Some(file) = queue.try_update_value(VecDeque::pop_front).flatten() {
                 let asked = options.get_untracked();
                 let name = file.name();
                 let url = url(&name, &asked, onto.as_deref().filter(|_| asked.together), client::encode);
-                // Called back, all that waited behind it with it; or the page is gone.
+                // `None`: the user cancelled the upload, which also clears the queue, or left the
+                // page.
                 let Some(answer) = sending.send::<Profile>(&url, file.clone()).await else { break };
                 match answer {
                     Ok(profile) => {
@@ -91,7 +94,7 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
                     }
                 }
             }
-            // A confirmation holds for the files that were refused, not for those that follow.
+            // A confirmation applies to the rejected files only, not to later files.
             options.try_update(|options| options.confirmed = false);
             if busy.try_set(false).is_none() {
                 changed.run(());
@@ -145,13 +148,13 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     }
 }
 
-/// Fields for what files do not say.
+/// Fields for information that the files do not contain.
 #[component]
 fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
     let catalogue = use_catalogue();
     let scenarios = RwSignal::new(Vec::<ScenarioLine>::new());
     spawn_local(async move {
-        // Without the list a preset can be chosen still.
+        // If the list request fails, the user can still choose a preset.
         if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
             scenarios.try_set(list.scenarios);
         }

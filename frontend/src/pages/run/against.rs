@@ -1,4 +1,4 @@
-//! Comparison with a plan: the scenario, one of its planners, and other plans that are drawn too.
+//! Comparison with a plan: scenario, planner, and further plans for the charts.
 
 use api::job::StoredOutcome;
 use api::path;
@@ -15,7 +15,7 @@ use crate::format;
 use crate::notice::FailureNotice;
 use crate::runs::{PlanChoice, use_observed};
 
-/// The card of scenario and plans.
+/// Card with the choice of scenario and plans.
 #[component]
 pub(super) fn Against() -> impl IntoView {
     let observed = use_observed();
@@ -23,7 +23,8 @@ pub(super) fn Against() -> impl IntoView {
     let scenario = RwSignal::new(None::<String>);
     let plan = RwSignal::new(None::<PlannerKind>);
     let failure = RwSignal::new(None::<Failure>);
-    // The server knows; what is chosen here follows it, and tells it.
+    // The server stores the choice. Update the fields from the server state; the effect below sends
+    // user changes.
     let follow = move |held: Option<(String, Option<PlannerKind>)>| {
         let (known, planner) = held.unzip();
         if scenario.with_untracked(|chosen| *chosen != known) {
@@ -65,7 +66,8 @@ pub(super) fn Against() -> impl IntoView {
         })
     };
     let refusal = move || {
-        // A scenario that is being planned says so at its field.
+        // Status 409 means that the scenario is still being planned. The scenario field already
+        // reports this.
         let failure = observed.refusal.get().filter(|failure| failure.status() != Some(409))?;
         Some(view! { <p class="notice" data-testid="no-comparison"><b>{failure.title()}</b>" "{failure.detail()}</p> })
     };
@@ -84,12 +86,13 @@ pub(super) fn Against() -> impl IntoView {
     }
 }
 
-/// Other planners of the scenario, whose predictions are drawn too when they are ticked.
+/// Further planners for the scenario. Checked planners add their predictions to the charts.
 #[component]
 fn OtherPlans() -> impl IntoView {
     let observed = use_observed();
     let titles = RwSignal::new(Vec::<(PlannerKind, String)>::new());
-    // Of the scenario that is compared: one that was just chosen may not be planned yet, and plans of another job are not drawn.
+    // Use the compared scenario: a newly chosen scenario may have no plan yet. Plans for a
+    // different job are not drawn.
     let asked = Memo::new(move |_| {
         observed.comparison.with(|comparison| {
             let same_job = comparison.as_ref().filter(|comparison| comparison.job.is_comparable())?;
@@ -100,7 +103,7 @@ fn OtherPlans() -> impl IntoView {
         titles.set(Vec::new());
         let Some(id) = asked.get() else { return };
         spawn_local(async move {
-            // Without an outcome there are no other plans to draw.
+            // Without an outcome there are no further plans.
             let Ok(stored) = client::get::<StoredOutcome>(&path::outcome(&id)).await else { return };
             let planned =
                 stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));

@@ -1,4 +1,5 @@
-//! A profile from a run: calibrate, plan the scenario again with it, and see both plans beside what was measured.
+//! Calibration: fit a profile to a run, plan the scenario again, and compare both plans with the
+//! measurements.
 
 mod check;
 
@@ -19,18 +20,18 @@ use crate::notice::FailureNotice;
 use crate::profiles::{EffectWords, Factors, ProfileLink};
 use crate::runs::use_observed;
 
-/// Both plans of a scenario.
+/// Scenario and plans before and after calibration.
 #[derive(Debug, Clone, PartialEq)]
 struct Replanned {
     before: StoredScenario,
     after: StoredScenario,
-    /// What the second differs in.
+    /// Changes from `before` to `after`.
     changes: Vec<String>,
-    /// Planner, its title, mean iteration time before and after, in s.
+    /// Planner, title, mean iteration time before and after in s.
     times: Vec<(PlannerKind, String, Option<f64>, Option<f64>)>,
 }
 
-/// The card of calibration; without a plan there is nothing to bring together.
+/// Calibration card. It is hidden without a plan.
 #[component]
 pub(super) fn Calibration() -> impl IntoView {
     let observed = use_observed();
@@ -124,7 +125,8 @@ async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, Failu
     Ok(Replanned { times: times(&old, &new), before, after, changes })
 }
 
-/// Mean iteration times of every planner in both answers, in the order of the first.
+/// Returns mean iteration times for all planners in both outcomes, in the order of the first
+/// outcome.
 fn times(old: &StoredOutcome, new: &StoredOutcome) -> Vec<(PlannerKind, String, Option<f64>, Option<f64>)> {
     let time = |outcome: &StoredOutcome, planner: PlannerKind| {
         let result = outcome.outcome.results.iter().find(|result| result.planner == planner)?;

@@ -1,4 +1,4 @@
-//! Figures of the steps over the steps.
+//! Charts of step metrics.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::charts::{Dash, Level, MAX_POINTS, Measured, Shade, StepChart, StepPlo
 use crate::format;
 use crate::runs::{Metric, Observed, Points, share_out, thin, use_observed};
 
-/// Colours of parts and runs, told apart by lightness too.
+/// Colours for run segments and for runs. They also differ in lightness.
 pub(super) const SHADES: [Shade; 6] = [
     ("#0072b2", "#56a5e0"),
     ("#b8542a", "#ee8866"),
@@ -18,16 +18,17 @@ pub(super) const SHADES: [Shade; 6] = [
     ("#7a6a12", "#ccbb44"),
     ("#4455aa", "#8899ee"),
 ];
-/// The plan that the run is held against.
+/// Colour for the compared plan.
 const INK: Shade = ("#3d4652", "#c3cad3");
-/// More parts are drawn as one broken line.
+/// Maximum number of segments with separate colours. More segments are drawn as a single line with
+/// gaps.
 const MAX_PARTS: usize = 6;
-/// Exceptions that are drawn, those farthest from the median first.
+/// Maximum number of outliers in a chart. Outliers farthest from the median come first.
 const MAX_APART: usize = 400;
-/// Points per px of a chart: least and largest of every column and a little more.
+/// Points per px of chart width: minimum and maximum per pixel column, plus a margin.
 const PER_PX: f64 = 2.5;
 
-/// The charts, and which of them are shown.
+/// Step charts and checkboxes that select them.
 #[component]
 pub(super) fn Charts() -> impl IntoView {
     let observed = use_observed();
@@ -80,7 +81,7 @@ pub(super) fn Charts() -> impl IntoView {
     }
 }
 
-/// Which steps are drawn.
+/// Fields that select the step range.
 #[component]
 fn StepRange() -> impl IntoView {
     let observed = use_observed();
@@ -99,7 +100,8 @@ fn StepRange() -> impl IntoView {
         observed.view.update(|view| {
             let (from, to) = view.steps.unwrap_or((first, last));
             let (from, to) = if place == 0 { (typed.unwrap_or(first), to) } else { (from, typed.unwrap_or(last)) };
-            // The whole run goes on growing; a range stays what it is.
+            // Store no range for the full run, because the run may still grow. An explicit range
+            // stays fixed.
             view.steps = (from <= to && (from, to) != (first, last)).then_some((from, to));
         });
     };
@@ -156,16 +158,16 @@ fn MetricChart(metric: Metric) -> impl IntoView {
     }
 }
 
-/// Parts of a line, each of step and value.
+/// Line segments as (step, value) points.
 type Parts = Vec<Vec<(f64, f64)>>;
 
-/// Parts of several lines, thinned so that all of them together are few enough.
+/// Reduces the points in all segments together to at most `most`.
 fn thinned(parts: Vec<Vec<(f64, f64)>>, most: usize) -> Vec<Vec<(f64, f64)>> {
     let shares = share_out(&parts.iter().map(Vec::len).collect::<Vec<_>>(), most);
     parts.iter().zip(shares).map(|(part, share)| thin(part, share)).collect()
 }
 
-/// One line of several parts, broken between them.
+/// Joins segments into a line with gaps.
 fn joined(parts: Vec<Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for part in parts {
@@ -177,7 +179,7 @@ fn joined(parts: Vec<Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
     points
 }
 
-/// Where each part but the first begins.
+/// Returns the first step of every segment except the first segment.
 fn restarts(points: &Points, steps: Option<(u64, u64)>) -> Vec<f64> {
     let within = |step: u64| steps.is_none_or(|(from, to)| (from..=to).contains(&step));
     let pairs = points.samples().windows(2).filter(|pair| pair[0].segment != pair[1].segment);
@@ -236,7 +238,7 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
     }
 }
 
-/// First and last step of all that is drawn in any chart.
+/// First and last step over all runs in the charts.
 fn extent(observed: Observed, steps: Option<(u64, u64)>) -> Option<(f64, f64)> {
     let within = |step: &u64| steps.is_none_or(|(from, to)| (from..=to).contains(step));
     let ends = |points: &Points| {
@@ -249,10 +251,10 @@ fn extent(observed: Observed, steps: Option<(u64, u64)>) -> Option<(f64, f64)> {
     joined.map(|(first, last)| (first as f64, last as f64))
 }
 
-/// A step that stands apart: step, value, words, distance.
+/// Outlier: step, value, text, distance from the median.
 type Exception = (f64, f64, String, f64);
 
-/// Rows that stand apart, and how they are drawn.
+/// Returns the rows of outliers, and the outliers to draw.
 fn exceptions(
     observed: Observed,
     comparison: Option<&Comparison>,
@@ -283,7 +285,7 @@ fn exceptions(
 
 fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {
     let Some(quantity) = metric.quantity() else { return Vec::new() };
-    // The plan of another job says nothing about this run.
+    // A plan for a different job gives no prediction for this run.
     let comparison = comparison.filter(|comparison| comparison.job.is_comparable());
     let level = |comparison: &Comparison, name: String, shade: Shade, dash: Dash| {
         let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;

@@ -1,4 +1,4 @@
-//! Predicted against measured, as figures and in words.
+//! Predicted and measured values, as a table and in sentences.
 
 use api::run::{Comparison, Prediction, Quantity, SegmentSummary};
 use leptos::prelude::*;
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use crate::format;
 use crate::runs::{Metric, use_observed};
 
-/// The card of figures; without a plan there is none.
+/// Table card. It is hidden without a plan.
 #[component]
 pub(super) fn Figures() -> impl IntoView {
     let observed = use_observed();
@@ -90,7 +90,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     }
 }
 
-/// What the figures say, for those who read rather than compare columns.
+/// Summarizes the table in sentences.
 fn sentences(predictions: &[Prediction], left_out: usize) -> String {
     let mut words = Vec::new();
     let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime);
@@ -116,7 +116,7 @@ fn sentences(predictions: &[Prediction], left_out: usize) -> String {
     words.join(" ")
 }
 
-/// Parts between restarts, where there is more than one.
+/// Run segments between restarts. Hidden for a single segment.
 #[component]
 fn Segments(segments: Vec<SegmentSummary>) -> impl IntoView {
     (segments.len() > 1).then(|| {

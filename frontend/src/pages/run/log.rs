@@ -1,4 +1,4 @@
-//! The log of a run: what was read from it, its files, and how more of it is sent.
+//! Log of a run: parse report, log files, and commands that send more.
 
 use api::path;
 use api::run::{LogFile, RunOrigin, RunState};
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::runs::{LogReportView, SendingCommands, of_detail, size, use_observed};
 
-/// The cards of report and commands.
+/// Cards for parse report and commands.
 #[component]
 pub(super) fn Log() -> impl IntoView {
     let observed = use_observed();
@@ -35,11 +35,11 @@ pub(super) fn Log() -> impl IntoView {
             }
         })
     };
-    // Of a log that has not begun there is nothing to report.
+    // An empty log has no report.
     let has_log = Memo::new(move |_| of_detail(observed, |detail| detail.summary.bytes).is_some_and(|bytes| bytes > 0));
     let origin = Memo::new(move |_| of_detail(observed, |detail| detail.summary.origin));
     let id = observed.feed.id();
-    // Where bytes are waited for, the commands are what one came for.
+    // If the run waits for its first bytes, expand the commands.
     let waits = observed.feed.state.get_untracked() == Some(RunState::Waiting);
     view! {
         <Show when=move || origin.get() == Some(RunOrigin::Live)>

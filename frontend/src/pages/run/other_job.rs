@@ -10,7 +10,7 @@ use crate::format;
 use crate::notice::FailureNotice;
 use crate::runs::use_observed;
 
-/// The checks: as a warning with a correction where one differs, else in a line.
+/// Check results: a warning with a correction if a check fails, otherwise a single line.
 #[component]
 pub(super) fn OtherJob() -> impl IntoView {
     let observed = use_observed();
@@ -61,7 +61,7 @@ pub(super) fn OtherJob() -> impl IntoView {
     }
 }
 
-/// The button that corrects the scenario, or the advice where no correction is known.
+/// Button that corrects the scenario, or advice if no correction is known.
 #[component]
 fn Correct(corrections: Vec<Correction>) -> impl IntoView {
     let observed = use_observed();
@@ -95,7 +95,6 @@ fn Correct(corrections: Vec<Correction>) -> impl IntoView {
     .into_any()
 }
 
-/// A table of checks.
 #[component]
 fn Checks(checks: Vec<JobCheck>, label: &'static str) -> impl IntoView {
     let has_consequences = checks.iter().any(|check| !check.consequence.is_empty());
@@ -134,7 +133,7 @@ fn Checks(checks: Vec<JobCheck>, label: &'static str) -> impl IntoView {
     }
 }
 
-/// The checks that were not possible, each with what the log would have to state.
+/// Checks that could not run, with the missing log information.
 #[component]
 fn NotChecked(checks: Vec<JobCheck>) -> impl IntoView {
     (!checks.is_empty()).then(|| {
@@ -148,7 +147,7 @@ fn NotChecked(checks: Vec<JobCheck>) -> impl IntoView {
     })
 }
 
-/// The result in a line.
+/// Summarizes the checks in a line.
 fn summary(same: &[JobCheck], unchecked: &[JobCheck]) -> String {
     let names = |checks: &[JobCheck]| checks.iter().map(|check| name(check.quantity)).collect::<Vec<_>>().join(", ");
     let agree = if same.is_empty() {

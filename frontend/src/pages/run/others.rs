@@ -1,4 +1,4 @@
-//! Other runs beside this one: which are drawn, and their figures against the first.
+//! Comparison with other runs: selection, and values relative to this run.
 
 use api::path;
 use api::run::{RunList, RunSummary};
@@ -12,14 +12,13 @@ use crate::gantt::Theme;
 use crate::gantt::watch::{theme, theme_version};
 use crate::runs::{StateBadge, use_observed};
 
-/// The card of other runs.
 #[component]
 pub(super) fn OtherRuns() -> impl IntoView {
     let observed = use_observed();
     let known = RwSignal::new(Vec::<RunSummary>::new());
     let fetch = move || {
         spawn_local(async move {
-            // Without the list nothing can be added; what is drawn already stays.
+            // If the list request fails, no run can be added. Runs in the charts remain.
             if let Ok(list) = client::get::<RunList>(path::RUNS).await {
                 known.try_set(list.runs);
             }
@@ -37,7 +36,7 @@ pub(super) fn OtherRuns() -> impl IntoView {
         if !id.is_empty() {
             observed.toggle_run(&id);
         }
-        // The field is a way to add, not a choice that stays.
+        // Reset the field: it adds a run and does not store a selection.
         if let Some(field) =
             event.target().and_then(|target| wasm_bindgen::JsCast::dyn_into::<web_sys::HtmlSelectElement>(target).ok())
         {
@@ -67,7 +66,8 @@ fn Compared() -> impl IntoView {
     let reference = Memo::new(move |_| observed.summary().and_then(|summary| summary.median_step_s));
     let rows = move || {
         let own = observed.summary().map(|summary| (0, summary, None));
-        // Counted before those are left out that cannot be had: charts give them a colour all the same.
+        // Number the runs before filtering unavailable runs, because the charts assign colours by
+        // the same index.
         let others = (1..).zip(observed.others.get()).filter_map(|(index, other)| {
             let summary = other.feed.detail.with(|detail| detail.as_ref().map(|detail| detail.summary.clone()))?;
             Some((index, summary, Some(other.feed.id())))

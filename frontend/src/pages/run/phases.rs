@@ -1,4 +1,4 @@
-//! Time of the phases of a step, measured and predicted.
+//! Measured and predicted time per step phase.
 
 use api::run::PhaseResidual;
 use leptos::prelude::*;
@@ -7,7 +7,7 @@ use crate::charts::{PhaseBar, PhaseBars};
 use crate::format;
 use crate::runs::use_observed;
 
-/// The card of phases; logs without timers have none.
+/// Phase card. It is hidden if the log contains no timers.
 #[component]
 pub(super) fn Phases() -> impl IntoView {
     let observed = use_observed();
@@ -75,7 +75,7 @@ pub(super) fn Phases() -> impl IntoView {
     }
 }
 
-/// (measured - predicted) / predicted with its sign; a phase that was predicted to take no time has none.
+/// Formats (measured - predicted) / predicted with a sign. Empty if the predicted time is zero.
 fn difference(phase: &PhaseResidual) -> String {
     match phase.predicted_s {
         Some(predicted) if predicted > 0.0 => format::signed_percent(phase.measured_s / predicted - 1.0),

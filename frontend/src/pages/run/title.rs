@@ -1,4 +1,4 @@
-//! Name, state, progress, note and tags of a run, all of which but the state are edited in place.
+//! Name, state, progress, note and tags. All except the state are editable.
 
 use api::path;
 use api::run::{RunChange, RunOrigin, RunState};
@@ -13,10 +13,10 @@ use crate::notice::FailureNotice;
 use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, remaining_s, size, use_observed};
 use crate::shelf::tags_of;
 
-/// Between two looks at the clock.
+/// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
 
-/// The time, second by second.
+/// Returns the current time, updated every second.
 fn clock_now() -> RwSignal<f64> {
     let now = RwSignal::new(Date::now());
     spawn_local(async move {
@@ -27,7 +27,7 @@ fn clock_now() -> RwSignal<f64> {
     now
 }
 
-/// The head of the page.
+/// Page header.
 #[component]
 pub(super) fn RunTitle() -> impl IntoView {
     let observed = use_observed();
@@ -90,7 +90,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         Way::Loading => Some("connecting…"),
         Way::Streaming => Some("live updates"),
         Way::Polling => Some("updates every two seconds: the event stream is blocked"),
-        // The state says so already.
+        // The run state already shows this.
         Way::Over => None,
     };
     let exports = move || exports(&feed.id(), &name.get());
@@ -128,7 +128,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     }
 }
 
-/// Points and bytes of a run as files.
+/// Download links for points and log bytes.
 fn exports(id: &str, file: &str) -> impl IntoView + use<> {
     view! {
         <a class="button" href=path::run_export(id, "csv") download=format!("{file}.csv")>"CSV"</a>

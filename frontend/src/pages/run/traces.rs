@@ -1,4 +1,4 @@
-//! The traces of a run, each a link to its page.
+//! Links to the traces of a run.
 
 use api::path;
 use api::trace::{TraceList, TraceSummary};
@@ -9,10 +9,10 @@ use crate::client::{self, pause};
 use crate::format;
 use crate::runs::use_observed;
 
-/// When traces of a run that has just ended are looked for again, in ms.
+/// Delay in ms before the trace list of a finished run is fetched again.
 const LATE_MS: i32 = 3_000;
 
-/// Links to the traces of the run; nothing where there is none.
+/// Links to traces. Hidden if there are none.
 #[component]
 pub(super) fn TracesCard() -> impl IntoView {
     let observed = use_observed();
@@ -23,7 +23,8 @@ pub(super) fn TracesCard() -> impl IntoView {
         observed.feed.state.track();
         let url = format!("{}?run={}", path::TRACES, client::encode(&observed.feed.id()));
         spawn_local(async move {
-            // Traces come when a run is over, or a moment after; a list that does not come is left as it is.
+            // Traces arrive when a run ends or shortly after. If a request fails, the list stays
+            // unchanged.
             for wait_ms in [0, LATE_MS] {
                 pause(wait_ms).await;
                 if let Ok(found) = client::get::<TraceList>(&url).await {

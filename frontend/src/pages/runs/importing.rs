@@ -1,4 +1,4 @@
-//! Importing a whole log, and what was read from it.
+//! Imports a complete log and shows the parse report.
 
 use api::path;
 use api::run::RunDetail;
@@ -12,7 +12,7 @@ use crate::notice::FailureNotice;
 use crate::runs::{LogReportView, LogTableField, LogTableFile};
 use crate::sending::Sending;
 
-/// A place to drop logs on.
+/// Drop area for logs.
 #[component]
 pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
     let sending = Sending::new();

@@ -1,4 +1,4 @@
-//! Form that opens a run: its name, the plan it is compared with, and then the commands that upload its log.
+//! Form that opens a run: name, plan for comparison, and then the commands that upload the log.
 
 use api::path;
 use api::planner::scenario::PlannerKind;
@@ -10,7 +10,7 @@ use crate::client::{self, Body, Failure};
 use crate::notice::FailureNotice;
 use crate::runs::{LogTableField, LogTableFile, PlanChoice, SendingCommands, keep_token};
 
-/// The form, and the commands of the run that was opened last.
+/// The form, and the commands for the last opened run.
 #[component]
 pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
     let name = RwSignal::new(String::new());

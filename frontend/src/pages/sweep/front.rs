@@ -1,4 +1,4 @@
-//! Time against memory of all points of a sweep.
+//! Time and memory for all sweep points.
 
 use api::path;
 use api::sweep::{Front, FrontPlan};
@@ -10,11 +10,11 @@ use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
 
-/// Plans of the front that are listed.
+/// Maximum number of listed Pareto-optimal plans.
 const MAX_LISTED: usize = 20;
 
-/// Time of an iteration in s, or tokens per second and device where the points have different workloads: iterations of different
-/// batches are different work.
+/// Iteration time in s, or tokens per second per device if the points have different workloads.
+/// Iteration times are not comparable between different batches.
 fn speed(plan: &FrontPlan) -> f64 {
     plan.tokens_per_s_per_device.unwrap_or(plan.iteration_s)
 }
@@ -46,7 +46,7 @@ fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
     Cloud { name: name.to_owned(), light, dark, mark, points: of_kind.map(point).collect(), names: Vec::new() }
 }
 
-/// The card; only where there are plans.
+/// Card with the Pareto front. It is hidden without plans.
 #[component]
 pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> impl IntoView {
     let front = RwSignal::new(None::<Result<Front, Failure>>);

@@ -1,26 +1,26 @@
-//! A metric over two axes: a table whose cells are coloured, so that it is read, spoken and walked through like one.
+//! Heat map for a metric over two axes. It is a table with coloured cells, so screen readers and
+//! keyboard navigation work.
 
 use api::sweep::{Cell, LabelledAxis, Picture};
 use leptos::prelude::*;
 
 use crate::format;
 
-/// Told of a point that is to be opened.
+/// Callback that opens a point.
 #[derive(Clone, Copy)]
 pub(super) struct Pick(pub(super) Callback<u32>);
 
-/// How high a value stands between the lowest and the highest, 0 to 1.
+/// Maps a value from the range `least..=most` to 0..=1.
 fn share(value: f64, (least, most): (f64, f64)) -> f64 {
     if most > least { (value - least) / (most - least) } else { 0.5 }
 }
 
-/// The lowest and the highest value.
+/// Returns the minimum and maximum value.
 fn extent(cells: &[Vec<Cell>]) -> Option<(f64, f64)> {
     let values = || cells.iter().flatten().filter_map(|cell| cell.value);
     Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
 }
 
-/// The map.
 #[component]
 pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) -> impl IntoView {
     let layer = picture.layers.into_iter().next();

@@ -1,4 +1,4 @@
-//! Every point of a sweep, a page at a time.
+//! Paginated table with all sweep points.
 
 use api::path;
 use api::planner::sweep::{PlannerRow, PointAnswer, PointRow};
@@ -10,10 +10,10 @@ use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
 
-/// Points of a page.
+/// Points per page.
 const PAGE: u32 = 50;
 
-/// What a planner answered, in a cell.
+/// Table cell with a planner's result.
 fn answer(row: &PlannerRow) -> AnyView {
     match row {
         PlannerRow::Planned { figures, .. } => {
@@ -58,7 +58,6 @@ fn line(row: PointRow, sweep: &StoredSweep, on_open: Callback<u32>) -> impl Into
     }
 }
 
-/// The card.
 #[component]
 pub(super) fn PointTable(
     id: String,

@@ -1,4 +1,4 @@
-//! Name, tags, note, run and rank of a trace, edited in place.
+//! Editable name, tags, note, run and rank for a trace.
 
 use api::path;
 use api::run::{RunList, RunSummary};
@@ -11,7 +11,7 @@ use crate::form::put_back;
 use crate::notice::FailureNotice;
 use crate::shelf::tags_of;
 
-/// The name as a heading, and the words below it.
+/// Editable heading, and the other fields below.
 #[component]
 pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
     let failure = RwSignal::new(None::<Failure>);
@@ -31,7 +31,8 @@ pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
             }
         });
     };
-    // A field is written only when its own text changes, never while another one is typed into.
+    // Update a field only when its text changes, so that input in a different field is not
+    // interrupted.
     let text = move |read: fn(&TraceSummary) -> String| Memo::new(move |_| trace.with(read));
     let name = text(|trace| trace.name.clone());
     let rank_text = text(|trace| trace.rank.map(|rank| rank.to_string()).unwrap_or_default());
@@ -87,13 +88,13 @@ pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
     }
 }
 
-/// The run that a trace belongs to, of those there are.
+/// Select field for the run.
 #[component]
 fn RunChoice(trace: RwSignal<TraceSummary>, on_change: Callback<web_sys::Event>) -> impl IntoView {
     let runs = RwSignal::new(Vec::<RunSummary>::new());
     let fetch = move || {
         spawn_local(async move {
-            // Without the list the trace stays where it is.
+            // If the list request fails, the trace keeps its run.
             if let Ok(list) = client::get::<RunList>(path::RUNS).await {
                 runs.try_set(list.runs);
             }

@@ -1,4 +1,4 @@
-//! Groups of ranks that share sequences, microbatch by microbatch, in the notation of DHP.
+//! Context-parallel groups by microbatch, in DHP notation.
 
 use api::planner::outcome::{DegreeGroups, IterationGroups, MicrobatchGroups};
 use leptos::prelude::*;
@@ -6,10 +6,10 @@ use leptos::prelude::*;
 use super::range;
 use crate::format;
 
-/// Microbatches that are listed before the rest is asked for.
+/// Number of microbatches before "show all".
 const FIRST: usize = 12;
 
-/// What is said above the table.
+/// Text above the table.
 fn caption(of: &IterationGroups) -> String {
     let asked = of.pool_hits + of.pool_misses;
     let pool = match asked {
@@ -30,13 +30,12 @@ fn caption(of: &IterationGroups) -> String {
     )
 }
 
-/// Tokens of the longest sequence of all.
+/// Returns the maximum sequence length in tokens over all groups.
 fn longest(of: &IterationGroups) -> u32 {
     let degrees = of.microbatches.iter().flat_map(|microbatch| &microbatch.degrees);
     degrees.map(|degree| degree.longest).max().unwrap_or(1)
 }
 
-/// The card's content.
 pub(super) fn show(of: IterationGroups) -> impl IntoView {
     let all = RwSignal::new(false);
     let caption = caption(&of);
@@ -65,7 +64,7 @@ pub(super) fn show(of: IterationGroups) -> impl IntoView {
     }
 }
 
-/// A row for every degree; the microbatch is named once.
+/// Returns a row per degree. Only the first row contains the microbatch number.
 fn lines(number: usize, microbatch: &MicrobatchGroups, most: u32) -> impl IntoView + use<> {
     let rows = microbatch.degrees.len().max(1).to_string();
     let estimate = format::seconds(microbatch.estimated_s);

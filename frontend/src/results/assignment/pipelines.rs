@@ -1,4 +1,4 @@
-//! Pipelines with schemes of their own, in the notation of Hydraulis.
+//! Pipelines with different schemes, in Hydraulis notation.
 
 use api::planner::outcome::{IterationStrategy, PipelineSummary};
 use leptos::prelude::*;
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::range;
 use crate::format;
 
-/// What is said above the table.
+/// Text above the table.
 fn caption(of: &IterationStrategy) -> String {
     let idle = match of.idle_devices {
         0 => String::new(),
@@ -34,7 +34,6 @@ fn caption(of: &IterationStrategy) -> String {
     )
 }
 
-/// The card's content.
 pub(super) fn show(of: &IterationStrategy) -> impl IntoView + use<> {
     let most = of.pipelines.iter().map(|pipeline| pipeline.longest).max().unwrap_or(1);
     let slowest = of.pipelines.iter().map(|pipeline| pipeline.simulated_s).fold(0.0, f64::max);

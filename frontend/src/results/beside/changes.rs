@@ -1,25 +1,24 @@
-//! What differs between two scenarios, field by field.
+//! Field differences between two scenarios.
 
 use leptos::prelude::*;
 use serde_json::Value;
 
-/// Lines that are shown at once; the rest unfolds.
+/// Initial row limit. The user can expand the rest.
 const SHOWN: usize = 16;
-/// Letters of a value that are shown.
+/// Maximum value length in characters.
 const LETTERS: usize = 48;
 
-/// A field that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Change {
-    /// Its JSON pointer.
     pub(super) pointer: String,
-    /// In the other scenario; absent where it has no such field.
+    /// Value in the other scenario, or `None` if the field is absent.
     pub(super) there: Option<Value>,
-    /// In the open one.
+    /// Value in the open scenario.
     pub(super) here: Option<Value>,
 }
 
-/// Every field that differs, the title left out: what was chosen first, figures of a device that come with a choice last.
+/// Returns all different fields except the title, sorted by pointer depth. Top-level choices come
+/// first; nested device figures come last.
 pub(super) fn between(there: &Value, here: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     collect(String::new(), Some(there), Some(here), &mut changes);
@@ -52,7 +51,7 @@ fn collect(pointer: String, there: Option<&Value>, here: Option<&Value>, changes
     }
 }
 
-/// The pointer of a field, its letters escaped as JSON pointers have them.
+/// Appends an escaped key to a JSON pointer.
 fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
@@ -76,7 +75,6 @@ fn value_words(value: Option<&Value>) -> String {
     text.chars().take(LETTERS - 1).chain(['…']).collect()
 }
 
-/// The fields as a table.
 pub(super) fn show(changes: &[Change]) -> AnyView {
     if changes.is_empty() {
         return view! { <p class="hint" data-testid="beside-same">"Both ask the same question."</p> }.into_any();

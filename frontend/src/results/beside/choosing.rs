@@ -1,4 +1,4 @@
-//! Which scenario, and whose answer, the open one is held against.
+//! Selects the scenario or engine version for comparison.
 
 use api::job::EngineAnswerList;
 use api::path;
@@ -12,16 +12,16 @@ use crate::format;
 use crate::fragment::ScenarioPrefix;
 use crate::recent::{self, Opened};
 
-/// Marks an engine's answer among the choices.
+/// Prefix that marks an engine version among the options.
 const OF_ENGINE: &str = "@";
 
-/// An engine as links write it.
+/// Engine name as written in links.
 pub(super) fn link_name(engine: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' };
     engine.chars().map(plain).collect()
 }
 
-/// A scenario in what was pasted: a link of any kind, or an identifier.
+/// Extracts a scenario identifier from pasted text: any kind of link, or an identifier.
 fn scenario_in(text: &str) -> Option<ScenarioPrefix> {
     let text = text.trim();
     let behind = text.rsplit_once("/s/").map_or(text, |(_, behind)| behind);
@@ -29,7 +29,8 @@ fn scenario_in(text: &str) -> Option<ScenarioPrefix> {
     ScenarioPrefix::parse(&behind[..end])
 }
 
-/// The choices: the pinned scenario, those opened last, other engines' answers to this one, and any link.
+/// Options: the pinned scenario, recent scenarios, results from other engine versions, and a link
+/// field.
 #[component]
 pub(super) fn Choosing() -> impl IntoView {
     let explore = use_explore();
@@ -37,7 +38,7 @@ pub(super) fn Choosing() -> impl IntoView {
     Effect::new(move |_| {
         let Some(id) = explore.kept_scenario() else { return };
         spawn_local(async move {
-            // Without the list there is one choice less, and nothing else is missing.
+            // If the list request fails, only the engine options are missing.
             if let Ok(list) = client::get::<EngineAnswerList>(&path::engine_answers(&id)).await
                 && untrack(|| explore.kept_scenario()) == Some(id)
             {
@@ -119,7 +120,7 @@ pub(super) fn Choosing() -> impl IntoView {
     }
 }
 
-/// The entries of the list.
+/// Options in the select element.
 #[component]
 fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
     let explore = use_explore();
@@ -137,7 +138,7 @@ fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
             .into_iter()
             .filter(|opened| Some(&opened.id) != open.as_ref() && Some(&opened.id) != pinned_id.as_ref())
             .collect();
-        // What came with a link alone is a choice too.
+        // A scenario from the link alone also needs an option.
         let is_listed = |id: &str| pinned.iter().chain(&others).any(|opened| opened.id.starts_with(id));
         let linked = now.0.clone().filter(|id| now.1.is_none() && !is_listed(id));
         let linked = linked.map(|id| {

@@ -1,4 +1,4 @@
-//! Both answers, planner by planner: figures, and where the seconds went.
+//! Metrics and time differences per planner for two outcomes.
 
 use api::job::StoredOutcome;
 use api::planner::outcome::{Answer, Metrics, PlannerResult};
@@ -8,7 +8,7 @@ use crate::accuracy_link::AccuracyLink;
 use crate::format;
 use crate::results::{short_title, time_spent};
 
-/// A figure that is compared: heading, how to read it and how to show it, and whether less is better.
+/// Compared metric: heading, accessor, format, direction, kind of change.
 struct Compared {
     heading: &'static str,
     of: fn(&Metrics) -> f64,
@@ -17,17 +17,18 @@ struct Compared {
     change: Change,
 }
 
-/// What two values are compared by.
 #[derive(Clone, Copy)]
 enum Change {
-    /// By their ratio.
+    /// Relative change.
     Ratio,
-    /// Shares of something, by their difference in percentage points: a ratio of shares says little, and of none nothing.
+    /// Difference in percentage points, for shares. A ratio of shares is misleading, and undefined
+    /// for zero.
     Points,
 }
 
 impl Change {
-    /// The change from `there` to `here` in words; nothing where they are alike.
+    /// Formats the change from `there` to `here`. Returns `None` if the values are equal within
+    /// tolerance.
     fn told(self, there: f64, here: f64) -> Option<String> {
         match self {
             Self::Ratio if there.abs() > 0.0 => {
@@ -89,9 +90,9 @@ const FIGURES: [Compared; 6] = [
     },
 ];
 
-/// Differences below this share of the value are alike.
+/// Relative tolerance.
 const ALIKE: f64 = 0.001;
-/// Shares that differ by less are alike.
+/// Tolerance in percentage points.
 const ALIKE_POINTS: f64 = 0.05;
 
 fn metrics(result: &PlannerResult) -> Option<&Metrics> {
@@ -115,7 +116,8 @@ fn cell(figure: &Compared, there: &Metrics, here: &Metrics) -> impl IntoView + u
     }
 }
 
-/// A table with a row for every planner that both have asked, and the seconds of each in a sentence.
+/// Table with a row for each planner present in both outcomes, and a sentence that explains the
+/// time difference.
 pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
     let of = |results: &[PlannerResult], wanted| results.iter().find(|result| result.planner == wanted).cloned();
     let both: Vec<(PlannerResult, PlannerResult)> = here

@@ -1,4 +1,5 @@
-//! The other answer's timeline of the chosen planner, on the time axis of the open ones.
+//! Timeline from the other outcome for the selected planner. It uses the time axis of the open
+//! charts.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::notice::FailureNotice;
 use crate::results::cards::rank_devices;
 use crate::results::{chosen_planner, short_title};
 
-/// Behind the charts of all planners and of layouts.
+/// Chart number, above the numbers for planners and layouts.
 const CHART: usize = 20_000;
 
-/// The timeline, and the planner and iteration that it is of.
+/// Planner, iteration, timeline.
 type Drawn = (PlannerKind, u32, Arc<Timeline>);
 
 async fn fetch(reference: &Reference, planner: PlannerKind, iteration: u32) -> Result<Timeline, Failure> {
@@ -30,7 +31,7 @@ async fn fetch(reference: &Reference, planner: PlannerKind, iteration: u32) -> R
     api::timeline::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))
 }
 
-/// Devices of the ranks of an iteration of the other answer.
+/// Devices by rank for an iteration in the other outcome.
 fn devices_there(reference: &Reference, planner: PlannerKind, iteration: u32) -> RankDevices {
     let context = reference.scenario.scenario.training.context_parallel;
     let result = reference.outcome.outcome.results.iter().find(|result| result.planner == planner);
@@ -40,7 +41,7 @@ fn devices_there(reference: &Reference, planner: PlannerKind, iteration: u32) ->
     }
 }
 
-/// The chart; nothing where the other answer has no plan of the chosen planner.
+/// Timeline chart. Hidden if the other outcome contains no plan.
 #[component]
 pub(super) fn OtherTimeline(reference: Arc<Reference>) -> impl IntoView {
     let explore = use_explore();

@@ -46,7 +46,7 @@ async fn a_replay_is_a_live_run_of_the_same_job_as_its_plan() {
 
 #[tokio::test]
 async fn five_replays_are_too_many_and_a_stopped_server_ends_them() {
-    let server = TestServer::with(Settings { replay_interval: Duration::from_secs(3600), ..Settings::default() }).await;
+    let server = TestServer::with(Settings { replay_interval: Duration::from_hours(1), ..Settings::default() }).await;
     let first = replay(&server).await.summary.id;
     for _ in 1..4 {
         replay(&server).await;

@@ -1,4 +1,4 @@
-//! The run beside its plan as it is, and as it would be with a profile.
+//! Compares a run with its plan before and after applying a profile.
 
 use api::path;
 use api::profile::ProfileCheck;
@@ -10,7 +10,7 @@ use crate::client::{self, Failure};
 use crate::format;
 use crate::runs::{Metric, use_observed};
 
-/// The table, asked for when it is shown.
+/// Comparison table. It is fetched when shown.
 #[component]
 pub(super) fn Check(profile: String) -> impl IntoView {
     let observed = use_observed();
@@ -65,7 +65,7 @@ fn Table(check: ProfileCheck) -> impl IntoView {
     }
 }
 
-/// A predicted value and how far the measured one is from it: "1.52 s (+5.26 %)".
+/// Formats a predicted value and the relative error of the measurement: "1.52 s (+5.26 %)".
 fn words(metric: Metric, prediction: Option<&Prediction>) -> String {
     let Some(prediction) = prediction else { return "–".to_owned() };
     let error = prediction.error.map(|error| format!(" ({})", format::signed_percent(error))).unwrap_or_default();
