@@ -1,12 +1,12 @@
 //! Name, state, progress, note and tags. All except the state are editable.
 
 use api::path;
-use api::run::{RunChange, RunOrigin, RunState};
+use api::run::{RunChange, RunState};
 use js_sys::Date;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure, pause};
+use crate::client::{Failure, pause};
 use crate::form::put_back;
 use crate::format;
 use crate::notice::FailureNotice;
