@@ -1,10 +1,11 @@
-//! The Gantt chart: one row per rank, drawn on a canvas.
+//! Gantt chart on a canvas with one row per rank.
 //!
-//! What can be decided without a browser is native and tested: [`camera`] (time to pixels), [`lod`] (what is drawn at which
-//! zoom), [`layout`] (rows, folds, pins), [`inks`] (what is coloured how), [`raster`] (pixels), [`hit`], [`ticks`], [`rows`],
-//! [`label`], [`walk`], [`query`] (search), [`area`] (sums), [`differences`], [`describe`], [`palette`], [`gesture`], [`keys`].
-//! [`paint`] and [`overlay`] bring a [`scene`] to the canvas; [`chart`] decides when, [`steering`] is what can be done to a chart,
-//! [`input`] by which event, [`view`] is the component.
+//! Code that does not need a browser compiles natively and has unit tests: [`camera`] (time to
+//! pixels), [`lod`] (level of detail), [`layout`] (rows, folds, pins), [`inks`] (colours),
+//! [`raster`] (pixels), [`hit`], [`ticks`], [`rows`], [`label`], [`walk`], [`query`] (search),
+//! [`area`] (sums), [`differences`], [`describe`], [`palette`], [`gesture`], [`keys`]. [`paint`]
+//! and [`overlay`] draw a [`scene`] on the canvas. [`chart`] schedules the redraws, [`steering`]
+//! implements the chart actions, [`input`] maps events to them, and [`view`] is the component.
 
 mod area;
 mod area_panel;
@@ -65,20 +66,18 @@ pub(crate) use time_text::{Measure, set_measure};
 pub(crate) use view::Gantt;
 pub(crate) use walk::Step;
 
-/// The stretch of time that every chart of a page shows, in ns.
+/// Visible time range of all charts on a page, in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimeWindow {
-    /// Left edge, in ns.
     pub(crate) start_ns: f64,
-    /// Right edge, in ns.
     pub(crate) end_ns: f64,
 }
 
-/// A span of one of the page's charts.
+/// Span in one of the page's charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// Number of the chart.
+    /// Index of the chart.
     pub(crate) chart: usize,
-    /// Index into the columns of its timeline.
+    /// Span index in the timeline columns.
     pub(crate) span: usize,
 }

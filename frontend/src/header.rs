@@ -1,4 +1,4 @@
-//! The bar at the top: navigation, the theme, export on the explore page, and the button that copies a link.
+//! Page header: navigation, theme switch, export menu on the explore page, and link button.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
@@ -10,13 +10,13 @@ use crate::links;
 use crate::rooms;
 use crate::theme::ThemeToggle;
 
-/// The bar at the top.
+/// Page header.
 #[component]
 pub(crate) fn Header() -> impl IntoView {
     let explore = use_explore();
     let pathname = use_location().pathname;
     let here = move |page: &str| if pathname.get() == page { Some("page") } else { None };
-    // A page of one run lies below the list of all.
+    // A detail page is below its list page, for example /runs/:id below /runs.
     let below = move |list: &str| {
         let is_below =
             pathname.with(|path| path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
@@ -24,12 +24,12 @@ pub(crate) fn Header() -> impl IntoView {
     };
     let menu = rooms::export_menu();
     let explores = move || explore.on_page();
-    // Back to what was being explored, not to an empty page.
+    // Links to the current exploration instead of an empty page.
     let explore_link = move || {
         let contained = || explore.unsaved.get().map(|fragment| format!("/c/#{fragment}"));
         explore.link().or_else(contained).unwrap_or_else(|| "/new".to_owned())
     };
-    // On the page itself there is nowhere to go, and the router would build it again.
+    // On the explore page the link does nothing, because the router would rebuild the page.
     let stay = move |event: web_sys::MouseEvent| {
         if untrack(explores) && links::is_plain(&event) {
             event.prevent_default();

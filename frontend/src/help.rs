@@ -1,4 +1,4 @@
-//! The help dialog: every key.
+//! Help dialog with all keys.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
@@ -14,7 +14,7 @@ const PAGE_KEYS: [(&str, &str); 5] = [
     ("drag a number's name", "right for more, left for less"),
 ];
 
-/// Keys and gestures in the chart of a trace.
+/// Keys and gestures in the trace chart.
 const TRACE_KEYS: [(&str, &str); 12] = [
     ("W S", "zoom in, out"),
     ("A D", "pan left, right"),
@@ -36,24 +36,24 @@ fn dialog() -> Option<web_sys::HtmlDialogElement> {
     document().get_element_by_id(DIALOG).and_then(|dialog| dialog.dyn_into().ok())
 }
 
-/// Closes the help: a link in it leads to another page.
+/// Closes the dialog when the user follows a link to another page.
 fn close() {
     if let Some(dialog) = dialog() {
         dialog.close();
     }
 }
 
-/// Opens the help.
+/// Opens the dialog.
 pub(crate) fn open() {
     if let Some(dialog) = dialog()
         && !dialog.open()
     {
-        // Only a dialog that is already open or not in the page refuses.
+        // `show_modal` fails only if the dialog is already open or not in the document.
         drop(dialog.show_modal());
     }
 }
 
-/// Whether a key is meant for a field that takes text.
+/// Returns true if the event target is a text field.
 pub(crate) fn takes_text(event: &web_sys::KeyboardEvent) -> bool {
     let Some(element) = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok()) else {
         return false;
@@ -68,7 +68,7 @@ pub(crate) fn takes_text(event: &web_sys::KeyboardEvent) -> bool {
     }
 }
 
-/// The dialog, opened by `?`.
+/// Help dialog, opened by `?`.
 #[component]
 pub(crate) fn HelpDialog() -> impl IntoView {
     let listener = window_event_listener(leptos::ev::keydown, move |event| {

@@ -1,8 +1,9 @@
-//! The dashboard: pages in the browser over the API.
+//! Browser dashboard for the API.
 //!
-//! The pages do no domain arithmetic: they draw what the API says. Everything that can be decided without a browser
-//! (number formats, the view in the fragment, undo, places in the scenario) stands in files that are tested natively. The pages
-//! themselves are checked natively but made into code for browsers only: nothing native mounts them.
+//! The pages contain no domain arithmetic and display the API responses. Code that does not need a
+//! browser (number formats, view state in the fragment, undo, JSON pointers) is in modules with
+//! native unit tests. Native builds only type-check the pages; code generation for pages happens
+//! only for WASM.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -64,7 +65,7 @@ mod undo;
 mod upload;
 mod why;
 
-/// Mounts the dashboard; called once by `start.js`.
+/// Mounts the dashboard. Called once by `start.js`.
 #[cfg(target_arch = "wasm32")]
 #[wasm_bindgen::prelude::wasm_bindgen(start)]
 pub fn start() {

@@ -1,23 +1,23 @@
-//! Mixtures of sources of samples, as values of a scenario.
+//! Mixtures of sample sources as JSON values of a scenario.
 
 use serde_json::{Value, json};
 
-/// A dataset in a mixture, with its weight.
+/// Dataset in a mixture.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WeightedDataset {
-    /// Identifier of the dataset.
     pub(crate) id: String,
     /// Relative weight, in samples.
     pub(crate) weight: f64,
 }
 
-/// Samples that are drawn from datasets by weight.
+/// Creates a mixture of datasets.
 pub(crate) fn of_datasets(parts: &[WeightedDataset]) -> Value {
     let part = |part: &WeightedDataset| json!({"weight": part.weight, "source": {"kind": "dataset", "id": part.id}});
     json!({"kind": "mixture", "parts": parts.iter().map(part).collect::<Vec<_>>()})
 }
 
-/// A source with one more part; a source that is no mixture becomes the first part of one.
+/// Adds a source to a mixture. A source that is not a mixture becomes the first part of a new
+/// mixture.
 pub(crate) fn with_part(samples: &Value, source: Value) -> Value {
     let added = json!({"weight": 1.0, "source": source});
     let mut parts = match samples["parts"].as_array() {
@@ -28,7 +28,7 @@ pub(crate) fn with_part(samples: &Value, source: Value) -> Value {
     json!({"kind": "mixture", "parts": parts})
 }
 
-/// A mixture without one of its parts; the last part that is left is no mixture any more.
+/// Removes a mixture part. A single remaining part replaces the mixture.
 pub(crate) fn without_part(samples: &Value, index: usize) -> Value {
     let mut parts = samples["parts"].as_array().cloned().unwrap_or_default();
     if index < parts.len() && parts.len() > 1 {
@@ -40,19 +40,19 @@ pub(crate) fn without_part(samples: &Value, index: usize) -> Value {
     }
 }
 
-/// The share of each weight in their sum; zeros if the sum is no positive number.
+/// Normalized weights. Returns zeros if the sum is not positive.
 pub(crate) fn shares(weights: &[f64]) -> Vec<f64> {
     let sum: f64 = weights.iter().sum();
     let is_usable = sum.is_finite() && sum > 0.0;
     weights.iter().map(|weight| if is_usable { weight / sum } else { 0.0 }).collect()
 }
 
-/// Datasets and weights as a value of a query: `ID:WEIGHT,ID:WEIGHT`.
+/// Formats datasets and weights as a query value: `ID:WEIGHT,ID:WEIGHT`.
 pub(crate) fn write_query(parts: &[WeightedDataset]) -> String {
     parts.iter().map(|part| format!("{}:{}", part.id, part.weight)).collect::<Vec<_>>().join(",")
 }
 
-/// Reads what [`write_query`] writes; parts that cannot be read are left out.
+/// Parses the output of [`write_query`]. Skips invalid parts.
 pub(crate) fn read_query(text: &str) -> Vec<WeightedDataset> {
     let part = |part: &str| {
         let (id, weight) = part.split_once(':').unwrap_or((part, "1"));

@@ -1,4 +1,4 @@
-//! What went wrong, where it can be seen, with a way on.
+//! Error messages with a retry button.
 
 use leptos::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::client::Failure;
 use crate::field_errors::place_words;
 use crate::format;
 
-/// A failure: what, why, every field it names, and a button to try again.
+/// Error message with title, detail, all invalid fields, and an optional retry button.
 #[component]
 pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: Option<Callback<()>>) -> impl IntoView {
     let (title, detail) = (failure.title(), failure.detail());

@@ -1,4 +1,4 @@
-//! The page of one stored thing: a skeleton while it is fetched, and a way on where it cannot be shown.
+//! Page for a stored object, with loading skeleton and error page.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
 
-/// A kind of stored things that have pages of their own.
+/// Kind of stored objects with detail pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
-    /// One of them, in words: "sweep".
+    /// Name of an object in text, for example "sweep".
     pub(crate) noun: &'static str,
-    /// The page of all.
+    /// URL of the list page.
     pub(crate) list: &'static str,
 }
 
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// What the address names, fetched and shown; another name in the address is another question.
+/// Fetches and shows the object in the address. A change of the identifier starts a new request.
 #[component]
 pub(crate) fn Opened<T: DeserializeOwned + Send + Sync + 'static>(
     kind: Kind,
@@ -42,7 +42,7 @@ pub(crate) fn Opened<T: DeserializeOwned + Send + Sync + 'static>(
         answer.set(None);
         spawn_local(async move {
             let found = client::get::<T>(&url(&asked)).await.map(Arc::new);
-            // The page may be gone, or show another one.
+            // The page may be unmounted, or show another object by now.
             if id.try_get_untracked().as_ref() == Some(&asked) {
                 answer.try_set(Some(found));
             }
@@ -63,7 +63,7 @@ pub(crate) fn Opened<T: DeserializeOwned + Send + Sync + 'static>(
     }
 }
 
-/// In place of a thing that cannot be shown: when it was deleted and the way back, or what went wrong.
+/// Error page of an object. For a deleted object, shows the deletion time and a restore button.
 #[component]
 pub(crate) fn Refused(kind: Kind, failure: Failure, #[prop(into)] on_retry: Callback<()>) -> impl IntoView {
     let refused = RwSignal::new(None::<Failure>);

@@ -1,4 +1,4 @@
-//! What ranks do in a stretch of time, summed.
+//! Time sums by activity for a set of ranks in a time range.
 
 use std::ops::Range;
 
@@ -8,45 +8,45 @@ use super::TimeWindow;
 use super::inside as strip;
 use super::lod::visible;
 
-/// A stretch of time on some ranks.
+/// Time range on a set of ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Area {
-    /// The time.
     pub(crate) window: TimeWindow,
-    /// The ranks, ascending.
+    /// Ascending rank indices.
     pub(crate) ranks: Vec<usize>,
 }
 
-/// Time and number of the spans of one kind.
+/// Time and span count per span kind.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct KindSum {
     /// Time inside the area, in ns.
     pub(crate) ns: f64,
-    /// Spans of which any part is inside.
+    /// Spans that overlap the area.
     pub(crate) spans: usize,
 }
 
-/// Times of the ranks of an area, added up. `compute_ns`, `exposed_ns` and `idle_ns` add up to `whole_ns`.
+/// Time sums for an area. `compute_ns`, `exposed_ns` and `idle_ns` sum to `whole_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Sums {
-    /// Width of the area times its ranks, in ns.
+    /// Area duration times rank count, in ns.
     pub(crate) whole_ns: f64,
-    /// Computation and the optimizer step, in ns.
+    /// Computation and optimizer step, in ns.
     pub(crate) compute_ns: f64,
-    /// Exposed communication, inside actions and of gradients, in ns; the ranked table has its share of all ranks.
+    /// Exposed communication in ns: inside actions, and gradient synchronization. The ranking table
+    /// lists the corresponding fraction over all ranks.
     pub(crate) exposed_ns: f64,
-    /// Idle time, in ns; the ranked table calls its share "bubble".
+    /// Idle time in ns. The ranking table lists the corresponding fraction as "bubble".
     pub(crate) idle_ns: f64,
     /// Time in which a rank sends to another stage, in ns.
     pub(crate) sending_ns: f64,
-    /// The part of `sending_ns` in which the rank is idle, in ns.
+    /// Part of `sending_ns` in which the rank is idle, in ns.
     pub(crate) sending_idle_ns: f64,
-    /// By kind.
+    /// Sums by span kind.
     pub(crate) kinds: [KindSum; SpanKind::ALL.len()],
 }
 
 impl Sums {
-    /// Sums of an area of a timeline.
+    /// Computes the sums of an area.
     pub(crate) fn of(timeline: &Timeline, area: &Area) -> Self {
         let mut sums = Self::default();
         let window = area.window;
@@ -79,13 +79,14 @@ impl Sums {
         all
     }
 
-    /// Spans of all kinds.
+    /// Total span count.
     pub(crate) fn spans(&self) -> usize {
         self.kinds.iter().map(|kind| kind.spans).sum()
     }
 }
 
-/// Exposed communication of a span inside a window, in ns: the strip of an action, a whole gradient sync.
+/// Exposed communication per span inside a window, in ns: an action's exposed part, or a complete
+/// gradient synchronization.
 fn exposed(timeline: &Timeline, span: usize, window: TimeWindow) -> f64 {
     if timeline.kind[span] == SpanKind::GradientSync as u8 {
         return inside(timeline, span, window);
@@ -103,7 +104,7 @@ fn inside(timeline: &Timeline, span: usize, window: TimeWindow) -> f64 {
     (end - start).max(0.0)
 }
 
-/// Time in which both lanes have something, in ns.
+/// Time in which both lanes are busy, in ns.
 fn overlap(timeline: &Timeline, one: Range<usize>, other: Range<usize>, window: TimeWindow) -> f64 {
     let (mut one, mut other) = (visible(timeline, one, window), visible(timeline, other, window));
     let mut both = 0.0;
@@ -126,7 +127,8 @@ mod tests {
 
     #[test]
     fn an_area_sums_what_is_inside_it() {
-        // Rank 0 of 1F1B with 2 ranks and 3 microbatches begins F0 F1, 1,000 ns each, and sends 100 ns after each.
+        // Rank 0 of 1F1B with 2 ranks and 3 microbatches starts with F0 and F1 of 1,000 ns each,
+        // and sends for 100 ns after each.
         let timeline = sample::one_f_one_b(2, 3);
         let area = Area { window: TimeWindow { start_ns: 500.0, end_ns: 1_500.0 }, ranks: vec![0] };
         let sums = Sums::of(&timeline, &area);
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(Sums::of(&timeline, &area), Sums::default());
     }
 
-    /// TP 8 x PP 4 on one replica and one iteration: all ranks of the table are in the timeline.
+    /// TP 8 x PP 4, one replica and one iteration: the timeline contains all ranks of the table.
     #[test]
     fn sums_of_a_plan_are_the_figures_of_the_table() {
         use api::planner::engine::{Unobserved, plan};

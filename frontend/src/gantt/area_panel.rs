@@ -1,4 +1,4 @@
-//! The sums of the selected area, below the chart.
+//! Panel below the chart with the sums of the selected area.
 
 use api::planner::timeline::SpanKind;
 use leptos::prelude::*;
@@ -8,7 +8,7 @@ use super::chart::Chart;
 use super::describe::{grouped, name};
 use super::{steering, time_text};
 
-/// What happens in the selected area, while one is selected.
+/// Sums for the selected area.
 #[component]
 pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
     let shown = Memo::new(move |_| {
@@ -92,7 +92,7 @@ fn share(ns: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1} %", ns / whole * 100.0) } else { "–".to_owned() }
 }
 
-/// Which ranks, and how many: "ranks 0–3", "rank 5", "12 ranks".
+/// Formats a list of ranks: "ranks 0–3", "rank 5", "12 ranks".
 fn ranks(ranks: &[usize]) -> String {
     match ranks {
         [one] => format!("rank {one}"),

@@ -1,37 +1,35 @@
-//! Which stretch of time the charts show, and how it becomes pixels.
+//! Visible time range and its mapping to pixels.
 
 use super::TimeWindow;
 
-/// The narrowest window; below it a nanosecond would be wider than a span's label.
+/// Minimum window width. In a narrower window, a nanosecond would be wider than a span label.
 pub(crate) const NARROWEST_NS: f64 = 100.0;
 
 impl TimeWindow {
-    /// The window that shows everything.
+    /// Window for the full extent.
     pub(crate) fn fit(extent_ns: u64) -> Self {
         Self { start_ns: 0.0, end_ns: (extent_ns as f64).max(NARROWEST_NS) }
     }
 
-    /// How much time it shows.
     pub(crate) fn width_ns(self) -> f64 {
         self.end_ns - self.start_ns
     }
 
-    /// Middle of the window.
     pub(crate) fn centre_ns(self) -> f64 {
         f64::midpoint(self.start_ns, self.end_ns)
     }
 
-    /// Pixel of a time, in a plot `width_px` wide.
+    /// Pixel position of a time in a plot with width `width_px`.
     pub(crate) fn x_of(self, ns: f64, width_px: f64) -> f64 {
         (ns - self.start_ns) / self.width_ns() * width_px
     }
 
-    /// Time under a pixel, in a plot `width_px` wide.
+    /// Time at a pixel position in a plot with width `width_px`.
     pub(crate) fn ns_at(self, x: f64, width_px: f64) -> f64 {
         self.start_ns + x / width_px.max(1.0) * self.width_ns()
     }
 
-    /// Shows `factor` times as much time, keeping `about_ns` where it is on the screen.
+    /// Scales the window by `factor`. The time `about_ns` remains at its screen position.
     #[must_use]
     pub(crate) fn zoomed(self, about_ns: f64, factor: f64, extent_ns: u64) -> Self {
         let whole = Self::fit(extent_ns).width_ns();
@@ -41,13 +39,13 @@ impl TimeWindow {
         Self { start_ns, end_ns: start_ns + width }.clamped(extent_ns)
     }
 
-    /// Moved by a time; stops at both ends.
+    /// Shifts the window within the extent.
     #[must_use]
     pub(crate) fn panned(self, by_ns: f64, extent_ns: u64) -> Self {
         Self { start_ns: self.start_ns + by_ns, end_ns: self.end_ns + by_ns }.clamped(extent_ns)
     }
 
-    /// The nearest window inside the extent that is not too narrow.
+    /// Nearest window inside the extent with at least the minimum width.
     #[must_use]
     pub(crate) fn clamped(self, extent_ns: u64) -> Self {
         let whole = Self::fit(extent_ns);
@@ -59,7 +57,8 @@ impl TimeWindow {
         Self { start_ns, end_ns: start_ns + width }
     }
 
-    /// Moved as little as needed to show a span with some room around it; wider only where it must be.
+    /// Shifts the window by the minimum distance that makes a span visible with a margin. Widens
+    /// the window only if necessary.
     #[must_use]
     pub(crate) fn revealing(self, start_ns: f64, end_ns: f64, extent_ns: u64) -> Self {
         if start_ns >= self.start_ns && end_ns <= self.end_ns {
@@ -71,7 +70,7 @@ impl TimeWindow {
         Self { start_ns: moved, end_ns: moved + width }.clamped(extent_ns)
     }
 
-    /// A window around a span, with the span a third of it.
+    /// Window centred on a span, three times as wide.
     pub(crate) fn around(start_ns: f64, end_ns: f64, extent_ns: u64) -> Self {
         let room = (end_ns - start_ns).max(NARROWEST_NS / 3.0);
         Self { start_ns: start_ns - room, end_ns: end_ns + room }.clamped(extent_ns)
@@ -104,7 +103,8 @@ mod tests {
 
     #[test]
     fn zooming_keeps_the_point_under_the_pointer() {
-        // A quarter into the window; half as wide: 1500 - 0.25 x 1000 = 1250.
+        // The fixed time is at 1/4 of the window, and the new window is half as wide: 1500 - 0.25 x
+        // 1000 = 1250.
         assert_near(window(1_000.0, 3_000.0).zoomed(1_500.0, 0.5, 10_000), 1_250.0, 2_250.0);
     }
 
@@ -131,7 +131,7 @@ mod tests {
     fn revealing_moves_only_what_is_hidden() {
         let shown = window(1_000.0, 2_000.0);
         assert_near(shown.revealing(1_200.0, 1_300.0, 10_000), 1_000.0, 2_000.0);
-        // 100 ns wide to the right: room is 15 % of 1000.
+        // Span of 100 ns to the right; the margin is 15 % of 1000.
         assert_near(shown.revealing(2_500.0, 2_600.0, 10_000), 1_750.0, 2_750.0);
         assert_near(shown.revealing(500.0, 600.0, 10_000), 350.0, 1_350.0);
     }

@@ -1,4 +1,4 @@
-//! What one chart is made of, and when it paints.
+//! State of a chart, and its redraw scheduling.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::scene::{Content, Scene, Size};
 use super::watch::{pixel_ratio, theme_version};
 use super::{Selection, TimeWindow, rows, shared};
 
-/// Canvases that wait for the next frame.
+/// Canvases to repaint in the next frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Due {
     pub(super) bars: bool,
     pub(super) marks: bool,
 }
 
-/// Something large that is the same only where it is the very same.
+/// Shared large value, compared by pointer.
 #[derive(Debug)]
 pub(crate) struct Same<T>(pub(crate) Arc<T>);
 
@@ -41,35 +41,34 @@ impl<T> PartialEq for Same<T> {
     }
 }
 
-/// Everything one chart is made of; cheap to copy into event handlers.
+/// Signals and DOM elements per chart. The struct is `Copy`, so event handlers can capture it.
 #[derive(Clone, Copy)]
 pub(crate) struct Chart {
     pub(crate) number: usize,
     pub(crate) timeline: Signal<Option<Arc<Timeline>>>,
-    /// The first look at a timeline that is still on its way.
+    /// Overview while the timeline loads.
     pub(crate) overview: Signal<Option<Arc<Overview>>>,
     pub(crate) extent_ns: Signal<u64>,
-    /// The stretch of the axis that all charts share.
+    /// Visible time range on the axis that all charts share.
     pub(crate) window: RwSignal<TimeWindow>,
     pub(crate) selection: RwSignal<Option<Selection>>,
     pub(crate) hover: RwSignal<Option<Selection>>,
-    /// What is looked for, as it was written.
+    /// Search text.
     pub(crate) query: RwSignal<String>,
-    /// What is folded and pinned.
+    /// Folded groups and pinned ranks.
     pub(crate) arrangement: RwSignal<Arrangement>,
-    /// Groups that ranks fold into.
+    /// Foldable rank groups.
     pub(crate) groups: Memo<Vec<Range<u32>>>,
     pub(crate) layout: Memo<Same<Layout>>,
     pub(super) inks: Memo<Option<Same<Inks>>>,
-    /// The selected area.
     pub(crate) area: RwSignal<Option<Area>>,
-    /// Width and height of the canvas, in px.
+    /// Canvas size in px.
     pub(crate) size: RwSignal<(f64, f64)>,
-    /// How far the rows are scrolled, in px.
+    /// Scroll offset of the rows in px.
     pub(crate) scrolled: RwSignal<f64>,
-    /// The band that is being dragged, in px of the canvas.
+    /// Selection rectangle during a drag, in canvas px.
     pub(crate) band: RwSignal<Option<Band>>,
-    /// The pointer over this chart, in px of the canvas.
+    /// Pointer position in canvas px, if the pointer is over this chart.
     pub(crate) pointer: RwSignal<Option<(f64, f64)>>,
     pub(crate) gesture: StoredValue<Gesture>,
     pub(crate) canvas: NodeRef<html::Canvas>,
@@ -81,28 +80,29 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// The selected span, if it is one of this chart.
+    /// Selected span, if it belongs to this chart.
     pub(crate) fn selected(self) -> Option<usize> {
         self.selection.get().filter(|selection| selection.chart == self.number).map(|selection| selection.span)
     }
 
-    /// How a span differs from the baseline's, in words; nothing while differences are not shown.
+    /// Describes the difference between a span and its baseline counterpart. Returns `None` if
+    /// differences are hidden.
     pub(super) fn told(self, timeline: &Timeline, span: usize) -> Option<String> {
         self.inks.with(|inks| inks.as_ref().and_then(|inks| inks.0.told(timeline, span)))
     }
 
-    /// Width of the plot, in px.
     pub(crate) fn plot_width(self) -> f64 {
         self.measure().plot()
     }
 
-    /// End of its last span, in ns, from the first look at it on.
+    /// End time in ns. Available as soon as the overview is loaded.
     pub(crate) fn makespan_ns(self) -> Option<u64> {
         let whole = self.timeline.with(|timeline| timeline.as_ref().map(|timeline| timeline.makespan_ns));
         whole.or_else(|| self.overview.with(|overview| overview.as_ref().map(|overview| overview.makespan_ns)))
     }
 
-    /// How much of its own time a nanosecond of the shared axis is: 1, or less where every chart fills the width.
+    /// Chart time per shared axis time: 1 for an absolute axis, at most 1 if each chart fills the
+    /// width.
     fn scale(self) -> f64 {
         let whole = self.extent_ns.get().max(1) as f64;
         match self.makespan_ns() {
@@ -111,23 +111,23 @@ impl Chart {
         }
     }
 
-    /// The end of its axis in its own time, in ns.
+    /// Axis end in chart time, in ns.
     pub(crate) fn extent(self) -> u64 {
         (self.extent_ns.get() as f64 * self.scale()).round() as u64
     }
 
-    /// The stretch of its own time that is shown.
+    /// Visible range in chart time.
     pub(crate) fn shown(self) -> TimeWindow {
         let (window, scale) = (self.window.get(), self.scale());
         TimeWindow { start_ns: window.start_ns * scale, end_ns: window.end_ns * scale }
     }
 
-    /// The same, without asking to be told of changes.
+    /// Same as [`Self::shown`] without reactive tracking.
     pub(crate) fn shown_untracked(self) -> TimeWindow {
         untrack(|| self.shown())
     }
 
-    /// Changes the stretch of its own time that is shown, and with it that of all charts.
+    /// Changes the visible range in chart time. The change applies to all charts.
     pub(crate) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
         let scale = untrack(|| self.scale());
         let before = self.shown_untracked();
@@ -138,13 +138,13 @@ impl Chart {
         }
     }
 
-    /// Puts the shared cursor at a time of this chart, or takes it away.
+    /// Sets the shared cursor to a time of this chart, or clears it.
     pub(super) fn set_cursor(self, ns: Option<f64>) {
         let scale = untrack(|| self.scale());
         shared::cursor_ns().set(ns.map(|ns| ns / scale));
     }
 
-    /// The shared cursor, in its own time.
+    /// Shared cursor in chart time.
     pub(super) fn cursor_ns(self) -> Option<f64> {
         let scale = untrack(|| self.scale());
         shared::cursor_ns().get_untracked().map(|ns| ns * scale)
@@ -155,7 +155,7 @@ impl Chart {
         Size { width, height, ratio: pixel_ratio() }
     }
 
-    /// Asks for a paint at the next frame, once however many changes come before it.
+    /// Schedules a repaint for the next frame. Combines several requests.
     pub(super) fn request(self, due: Due) {
         let first = self.due.try_update_value(|waiting| {
             let first = !waiting.bars && !waiting.marks;
@@ -165,13 +165,13 @@ impl Chart {
         });
         if first == Some(true) {
             request_animation_frame(move || {
-                // None where the component is gone meanwhile or has no size yet: then there is nothing to paint.
+                // `None` means that the component is unmounted or still has zero size.
                 let _painted = self.frame();
             });
         }
     }
 
-    /// Paints what is due; does nothing once the component is gone.
+    /// Paints the requested canvases. Does nothing after unmounting.
     fn frame(self) -> Option<()> {
         let due = self.due.try_update_value(std::mem::take)?;
         let canvas = self.canvas.try_get_untracked()??;
@@ -220,7 +220,7 @@ impl Chart {
         })
     }
 
-    /// What is marked in a chart of so many spans.
+    /// Selection, hover and cursor markers. `spans` is the chart's span count.
     fn marks(self, spans: usize) -> Marks {
         let of_this = |signal: RwSignal<Option<Selection>>| {
             signal
@@ -239,7 +239,8 @@ impl Chart {
     }
 }
 
-/// Leaves on the canvas what was painted, for tests and for the curious.
+/// Writes the painted range and span count to data attributes of the canvas, for tests and
+/// debugging.
 fn note(canvas: &web_sys::HtmlCanvasElement, scene: Scene<'_>, spans: u64) {
     let whole = if scene.timeline().is_some() { "spans" } else { "overview" };
     for (name, value) in [
@@ -248,7 +249,7 @@ fn note(canvas: &web_sys::HtmlCanvasElement, scene: Scene<'_>, spans: u64) {
         ("data-painted-spans", spans.to_string()),
         ("data-painted", whole.to_owned()),
     ] {
-        // These names are valid, which is all that could be wrong.
+        // `set_attribute` fails only for invalid attribute names.
         drop(canvas.set_attribute(name, &value));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands around the bars, and what they are painted with, taken from the page's CSS variables.
+//! Colours and fonts around the bars, read from the page's CSS variables.
 
 use api::planner::timeline::levels::INKS;
 use web_sys::HtmlCanvasElement;
@@ -9,10 +9,10 @@ use super::palette::Theme;
 use super::raster::Rgb;
 use super::{rows, watch};
 
-/// Size of the letters in bars, in px.
+/// Font size in bars, in px.
 const LETTER_PX: f64 = 11.0;
 
-/// Colours of the page.
+/// CSS colours.
 #[derive(Debug, Clone)]
 pub(crate) struct Chrome {
     pub(crate) theme: Theme,
@@ -25,7 +25,7 @@ pub(crate) struct Chrome {
 }
 
 impl Chrome {
-    /// Reads the page; the font is the canvas' own.
+    /// Reads the CSS variables and the canvas font.
     fn read(canvas: &HtmlCanvasElement) -> Self {
         let variable = watch::css_variables();
         let family = leptos::prelude::window()
@@ -47,7 +47,7 @@ impl Chrome {
     }
 }
 
-/// Everything that a paint needs to know of a page's looks at one pixel ratio.
+/// Chart style for a theme and a pixel ratio.
 #[derive(Debug, Clone)]
 pub(crate) struct Style {
     version: u32,
@@ -63,7 +63,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Reads the page.
+    /// Reads the style from the page.
     pub(crate) fn read(version: u32, ratio: f64, canvas: &HtmlCanvasElement) -> Self {
         let chrome = Chrome::read(canvas);
         let panel = Rgb::parse(&chrome.panel);
@@ -81,7 +81,7 @@ impl Style {
         }
     }
 
-    /// Whether nothing has changed since it was read.
+    /// Returns true if theme and pixel ratio are unchanged.
     pub(crate) fn is_current(&self, version: u32, ratio: f64) -> bool {
         self.version == version && self.ratio.total_cmp(&ratio).is_eq()
     }

@@ -1,16 +1,17 @@
-//! How the charts of a page are compared: colours by kind or by difference, one axis or each its own.
+//! Controls for chart comparison: colours by kind or by difference, and a shared or an individual
+//! time axis.
 
 use leptos::prelude::*;
 
 use super::shared;
 
-/// Two switches that all charts of the page follow.
+/// Two switches for all charts on the page.
 #[component]
 pub(crate) fn CompareBar(
-    /// What the others are compared with; none where there is nothing to compare.
+    /// Baseline name, if a baseline exists.
     #[prop(into)]
     baseline: Signal<Option<String>>,
-    /// Why differences of actions are not shown, in words; none where they can be.
+    /// Message if differences are unavailable.
     #[prop(optional, into)]
     refusal: Signal<Option<String>>,
 ) -> impl IntoView {
@@ -24,7 +25,7 @@ pub(crate) fn CompareBar(
         let relative = relative.clone();
         Memo::new(move |_| relative.get())
     };
-    // What is shown can always be hidden.
+    // Visible differences can always be turned off.
     let refused = move || refusal.get().filter(|_| !shown.get());
     let title = move || match (baseline.get(), refused()) {
         (Some(_), Some(refusal)) => refusal,

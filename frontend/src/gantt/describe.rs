@@ -1,4 +1,4 @@
-//! A span in words, for the selection panel, the tooltip and the spoken summary.
+//! Text descriptions of spans for the selection panel, the tooltip and screen readers.
 
 use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 
@@ -6,24 +6,25 @@ use super::rows::RowNames;
 use super::time_text::{duration, interval, memory, range};
 use super::walk::is_critical;
 
-/// A span in words.
+/// Span description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Details {
     /// For example "Rank 2 · backward · microbatch 7".
     pub(crate) title: String,
-    /// Names and values.
+    /// Name and value pairs.
     pub(crate) rows: Vec<(String, String)>,
     /// For example "stage 3, backward of microbatch 7, 12.4 to 19.1 ms, waits 2.2 ms".
     pub(crate) spoken: String,
 }
 
 impl Details {
-    /// Describes a span of the timeline; an index that is not in it gives an empty description.
+    /// Describes a span of the timeline. Returns an empty description for an invalid index.
     pub(crate) fn of(timeline: &Timeline, span: usize) -> Self {
         Self::named(timeline, span, &RowNames::of(timeline))
     }
 
-    /// The same where the names of the rows are known: to find them every span is looked at.
+    /// Same as [`Self::of`] with known row names. Computing the row names is linear in the span
+    /// count.
     pub(super) fn named(timeline: &Timeline, span: usize, names: &RowNames) -> Self {
         let Some(kind) = timeline.kind.get(span).copied().and_then(SpanKind::from_index) else {
             return Self { title: String::new(), rows: Vec::new(), spoken: String::new() };
@@ -95,19 +96,19 @@ impl Details {
     }
 }
 
-/// A duration and its share of the action: "1.20 ms, 8.0 %".
+/// Formats a duration and its percentage of the action: "1.20 ms, 8.0 %".
 fn share_of(ns: f64, whole: f64) -> String {
     let share = if whole > 0.0 { ns / whole } else { 0.0 };
     format!("{}, {}", duration(ns), crate::format::percent(share))
 }
 
-/// The same with a capital letter in front.
+/// Capitalizes the first letter.
 fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// How many ranks, and which: "4: 0–2, 7".
+/// Formats rank count and ranks: "4: 0–2, 7".
 fn ranks(ranks: &[usize]) -> String {
     let runs = ranks.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [one] => one.to_string(),
@@ -117,7 +118,7 @@ fn ranks(ranks: &[usize]) -> String {
     format!("{}: {}", ranks.len(), runs.collect::<Vec<_>>().join(", "))
 }
 
-/// The field's word for a kind.
+/// Display name.
 pub(crate) const fn name(kind: SpanKind) -> &'static str {
     match kind {
         SpanKind::Forward => "forward",
@@ -131,7 +132,7 @@ pub(crate) const fn name(kind: SpanKind) -> &'static str {
     }
 }
 
-/// Whether a span of this kind belongs to a microbatch.
+/// Returns true if spans of this kind belong to a microbatch.
 pub(crate) const fn has_microbatch(kind: SpanKind) -> bool {
     !matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer)
 }
@@ -155,7 +156,7 @@ fn waited_for(timeline: &Timeline, names: &RowNames, span: usize, waited: u64) -
         return waited;
     };
     let bound = bound as usize;
-    // As its row is called.
+    // Same name as in the row header.
     let row = names.header(timeline.rank_of(bound));
     if has_microbatch(kind) {
         format!("{waited} for {} of microbatch {} on {row}", name(kind), timeline.microbatch[bound])
@@ -174,14 +175,14 @@ fn stage(timeline: &Timeline, span: usize) -> String {
     }
 }
 
-/// Bytes that a rank holds right after everything that happens at a time.
+/// The rank's memory in bytes after all events at time `ns`.
 fn memory_at(timeline: &Timeline, rank: usize, ns: u64) -> Option<u64> {
     let curve = timeline.memory.get(rank)?;
     let after = curve.time_ns.partition_point(|&time| time <= ns);
     curve.bytes.get(after.checked_sub(1)?).copied()
 }
 
-/// A count with thousands separated.
+/// Formats a count with thousands separators.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -206,8 +207,8 @@ mod tests {
     #[test]
     fn a_backward_says_what_it_waited_for() {
         let timeline = sample::one_f_one_b(2, 3);
-        // Rank 0: F0 0-1000, F1 1000-2000. Rank 1: F0 1100-2100, B0 2100-4100, sent until 4200. So B0 on rank 0
-        // starts at 4200 after 2200 of nothing.
+        // Rank 0: F0 at 0-1000, F1 at 1000-2000. Rank 1: F0 at 1100-2100, B0 at 2100-4100, then a
+        // send until 4200. So B0 on rank 0 starts at 4200 after 2200 ns of idle time.
         let span = timeline.compute_lane(0).start + 2;
         let details = Details::of(&timeline, span);
         assert_eq!(details.title, "Rank 0 · backward · microbatch 0");

@@ -1,9 +1,10 @@
-//! How the actions of one timeline differ from those of another one.
+//! Compares the actions of two timelines.
 //!
-//! Two plans may cut the model, deal the samples and divide the devices differently. An action is therefore compared with the
-//! actions of the other timeline that process the same samples in the same layers of the same module: their device time (duration
-//! times the devices of a rank) is divided by samples (weighted by tokens) and layers. If a timeline does not say its samples, an
-//! action is the same where kind, stage and microbatch are, and where the microbatch has the same shape.
+//! Two plans may differ in model partitioning, sample assignment and device layout. The comparison
+//! therefore matches actions that process the same samples in the same layers and the same module.
+//! It splits their device time (duration times devices per rank) by samples, weighted by tokens,
+//! and by layers. If a timeline does not list its samples, actions with the same kind, stage,
+//! microbatch index and microbatch shape match.
 
 #[cfg(test)]
 mod tests;
@@ -18,65 +19,64 @@ use super::rank_devices::{ComparedDevices, RankDevices};
 use super::time_text::duration;
 use crate::format::{percent, signed_percent};
 
-/// What is compared of an action.
+/// Compared quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Aspect {
-    /// How long it takes.
     #[default]
     Duration,
-    /// When it ends.
     End,
 }
 
-/// Time that the other timeline takes for the same work.
+/// Time for the same work in the other timeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Counterpart {
-    /// Duration on a rank with as many devices as that of the action, in ns.
+    /// Duration in ns, scaled to the device count on the action's rank.
     pub(crate) duration_ns: f64,
-    /// End of the last action of it, in ns.
+    /// Latest end in ns.
     pub(crate) end_ns: f64,
 }
 
-/// Times of the actions of a timeline, times the devices of their ranks.
+/// Device time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct DeviceTime {
     /// All actions, in device-ns.
     all: f64,
-    /// Actions that have a counterpart, in device-ns.
+    /// Actions with a counterpart, in device-ns.
     matched: f64,
-    /// Their counterparts, in device-ns.
+    /// The counterparts, in device-ns.
     counterparts: f64,
 }
 
-/// The actions of a timeline next to those of another one.
+/// Comparison between two timelines.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Differences {
-    /// The same work in the other timeline, by span; `None` if it is not there, or only in part.
+    /// Counterpart by span; `None` if it is missing or incomplete.
     pub(crate) counterpart: Vec<Option<Counterpart>>,
-    /// Actions that have one.
+    /// Matched action count.
     pub(crate) matched: usize,
-    /// Actions that take part: all but sends.
+    /// Compared action count, excluding sends.
     pub(crate) actions: usize,
-    /// Their device time.
+    /// Device time of these actions.
     time: DeviceTime,
-    /// Whether ranks of the two timelines have different numbers of devices.
+    /// True if device counts per rank differ.
     has_other_devices: bool,
 }
 
-/// Share of the time of the actions that must have a counterpart: differences of fewer actions say nothing about the plan. Charts show
-/// the slowest replica, which need not hold the same samples, so the share is often far below one.
+/// Minimum matched fraction of the actions' time. Smaller fractions are not representative for the
+/// plan. Charts show the slowest replica, which may contain different samples, so the fraction is
+/// often far below 1.
 const MIN_MATCHED: f64 = 0.05;
-/// Share below which the summary names it.
+/// The summary mentions matched fractions below this value.
 const MOSTLY_MATCHED: f64 = 0.9;
 
 impl Differences {
-    /// The same for timelines whose ranks have equally many devices.
+    /// Compares two timelines with equal device counts per rank.
     #[cfg(test)]
     pub(crate) fn of(timeline: &Timeline, other: &Timeline) -> Self {
         Self::between(timeline, other, &ComparedDevices::default())
     }
 
-    /// Looks for the work of every action of `timeline` in `other`.
+    /// Matches each action in `timeline` with `other`.
     pub(crate) fn between(timeline: &Timeline, other: &Timeline, devices: &ComparedDevices) -> Self {
         let work = Work::of(timeline, &devices.own).zip(Work::of(other, &devices.other));
         let places = Places::of(other, &devices.other);
@@ -117,7 +117,7 @@ impl Differences {
         self.counterpart[span] = counterpart;
     }
 
-    /// Why differences are not shown, in words; `None` if enough of the time of the actions has a counterpart.
+    /// Returns a message if the matched fraction is too small for a comparison.
     pub(crate) fn refusal(&self) -> Option<String> {
         if self.time.matched >= MIN_MATCHED * self.time.all && self.matched > 0 {
             return None;
@@ -130,7 +130,7 @@ impl Differences {
         ))
     }
 
-    /// What the summary says of the actions without a counterpart, where they take more than a tenth of the time.
+    /// Returns a note for the summary if more than 10 % of the time is unmatched.
     pub(crate) fn remainder(&self) -> Option<String> {
         let share = self.matched_share();
         (share < MOSTLY_MATCHED).then(|| {
@@ -141,19 +141,21 @@ impl Differences {
         })
     }
 
-    /// Share of the device time of the actions that has a counterpart.
+    /// Matched fraction of the actions' device time.
     fn matched_share(&self) -> f64 {
         if self.time.all > 0.0 { self.time.matched / self.time.all } else { 0.0 }
     }
 
-    /// How much more device time the actions with a counterpart take than their counterparts, in device-ns and as a share of these.
+    /// Difference in device time between the matched actions and their counterparts, in device-ns,
+    /// and relative to the counterparts. Positive values mean that the actions are slower.
     pub(crate) fn sum(&self) -> (f64, f64) {
         let difference = self.time.matched - self.time.counterparts;
         (difference, if self.time.counterparts > 0.0 { difference / self.time.counterparts } else { 0.0 })
     }
 
-    /// How much later or longer an action is than its counterpart, in ns, and as a share of the counterpart's time; of its end as a
-    /// share of the counterpart's iteration.
+    /// Difference between an action and its counterpart in ns, and as a fraction. Durations are
+    /// relative to the counterpart's duration. End times are relative to the iteration time of the
+    /// other timeline.
     pub(crate) fn at(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> Option<(f64, f64)> {
         let there = (*self.counterpart.get(span)?)?;
         let (difference, whole) = match aspect {
@@ -163,7 +165,7 @@ impl Differences {
         Some((difference, if whole > 0.0 { difference / whole } else { 0.0 }))
     }
 
-    /// The difference of an action in words, with sign and percent: "+1.20 ms (+8.0 %) than in the baseline".
+    /// Formats the difference of an action, for example "+1.20 ms (+8.0 %) than in the baseline".
     pub(crate) fn told(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> String {
         let Some((ns, share)) = self.at(timeline, other, span, aspect) else {
             return "not in the baseline".to_owned();
@@ -180,7 +182,8 @@ impl Differences {
         }
     }
 
-    /// The aspect that says more: durations where any differs by a thousandth, else ends.
+    /// Selects the more informative aspect: durations if any duration differs by 0.1 % or more,
+    /// otherwise end times.
     pub(crate) fn telling(&self, timeline: &Timeline, other: &Timeline) -> Aspect {
         let differs = (0..timeline.len())
             .any(|span| self.at(timeline, other, span, Aspect::Duration).is_some_and(|(_, share)| share.abs() >= 1e-3));
@@ -188,15 +191,16 @@ impl Differences {
     }
 }
 
-/// The spans of a timeline by kind, place and microbatch, and the mean time of its step end by device.
+/// Span index by kind, place and microbatch, plus gradient synchronization and optimizer times per
+/// device.
 struct Places<'a> {
     timeline: &'a Timeline,
     devices: &'a RankDevices,
-    /// Span and rank.
+    /// Span index and rank.
     spans: HashMap<(u8, u32, u32), (usize, usize)>,
-    /// Device time in device-ns and last end in ns of the kinds without a microbatch.
+    /// Device time in device-ns and latest end in ns, for kinds without a microbatch.
     step_end: HashMap<u8, (f64, u64)>,
-    /// Devices of all ranks.
+    /// Total device count.
     all_devices: f64,
 }
 
@@ -221,7 +225,8 @@ impl<'a> Places<'a> {
         Self { timeline, devices, spans, step_end, all_devices }
     }
 
-    /// The span of the same kind, place and microbatch, its time on a rank with `devices` devices; as it is without a number.
+    /// Looks up a span by kind, place and microbatch. Scales the duration to a rank with `devices`
+    /// devices, or returns it unscaled for `None`.
     fn counterpart(&self, timeline: &Timeline, span: usize, rank: usize, devices: Option<f64>) -> Option<Counterpart> {
         let key = (timeline.kind[span], place(timeline, span, rank), timeline.microbatch[span]);
         let &(there, other_rank) = self.spans.get(&key)?;
@@ -234,7 +239,8 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// The mean time of a device in gradient synchronisation or in the optimizer: ranks of other layouts are no counterparts.
+    /// Mean gradient synchronization or optimizer time per device. Used for different layouts, in
+    /// which ranks have no direct counterpart.
     fn mean(&self, kind: u8) -> Option<Counterpart> {
         let (device_ns, end_ns) = *self.step_end.get(&kind)?;
         Some(Counterpart { duration_ns: device_ns / self.all_devices.max(1.0), end_ns: end_ns as f64 })
@@ -245,7 +251,7 @@ fn is_step_end(kind: u8) -> bool {
     matches!(SpanKind::from_index(kind), Some(SpanKind::GradientSync | SpanKind::Optimizer))
 }
 
-/// Stage of an action; rank of those that belong to none.
+/// Stage index, or the rank for actions that belong to no stage.
 fn place(timeline: &Timeline, span: usize, rank: usize) -> u32 {
     if is_step_end(timeline.kind[span]) { rank as u32 } else { timeline.stage[span] }
 }

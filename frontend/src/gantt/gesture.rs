@@ -1,9 +1,9 @@
-//! What pointers do on a chart, told apart from their raw events: click, band, pan, pinch.
+//! Recognizes click, selection, pan and pinch gestures in raw pointer events.
 
-/// Movement below this is a click, in px.
+/// Movements below this distance count as a click, in px.
 const CLICK: f64 = 4.0;
 
-/// A rectangle that a pointer draws, in px; left is less than right, top less than bottom.
+/// Selection rectangle in px, with left < right and top < bottom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Band {
     pub(crate) left: f64,
@@ -12,49 +12,47 @@ pub(crate) struct Band {
     pub(crate) bottom: f64,
 }
 
-/// What a pressed pointer is for.
+/// Press type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Press {
-    /// Plain mouse or pen: a click, or a band over rows and a stretch of time.
+    /// Plain mouse or pen: a click, or a rectangle over rows and time.
     Select,
-    /// On the axis: a stretch of time to zoom into.
+    /// Press on the axis: a time range to zoom into.
     Stretch,
-    /// Shift, middle button, or a finger: a click, or moving the window.
+    /// Shift, middle button, or touch: a click, or a pan.
     Pan,
 }
 
-/// What a movement means.
+/// Effect on pointer movement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Motion {
-    /// Nothing is pressed.
+    /// No pressed pointer.
     Hover,
-    /// Pressed, not yet moved far enough.
+    /// Pressed, but not yet moved far enough.
     Undecided,
-    /// The band is this large by now.
+    /// Current selection rectangle.
     Band(Band),
-    /// The window moves by pixels.
+    /// Pan distance in px.
     Pan(f64),
-    /// Two fingers: the window zooms by a factor about a pixel and moves by pixels.
+    /// Two-finger gesture: zoom about a position combined with a pan.
     Pinch {
-        /// Below one zooms in.
+        /// Zoom factor; values below 1 zoom in.
         factor: f64,
-        /// Middle of the fingers.
+        /// Centre between the fingers, in px.
         about: f64,
-        /// Movement of their middle.
+        /// Movement of the centre, in px.
         moved: f64,
     },
 }
 
-/// What a release means.
+/// Effect on pointer release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Release {
-    /// A click.
     Click,
-    /// A band.
     Band(Band),
-    /// A stretch of time to zoom into; of the band only left and right count.
+    /// Time range to zoom into. Uses only `left` and `right`.
     Stretch(Band),
-    /// The end of a pan or pinch, or of nothing.
+    /// Pan or pinch finished, or no gesture.
     End,
 }
 
@@ -65,7 +63,7 @@ struct Pointer {
     y: f64,
 }
 
-/// The pointers that are pressed on a chart, at most two.
+/// Pressed pointers of a chart, at most two.
 #[derive(Debug, Default)]
 pub(crate) struct Gesture {
     pointers: Vec<Pointer>,
@@ -75,7 +73,7 @@ pub(crate) struct Gesture {
 }
 
 impl Gesture {
-    /// A pointer is pressed.
+    /// Handles a pointer press.
     pub(crate) fn down(&mut self, id: i32, x: f64, y: f64, press: Press) {
         self.pointers.retain(|pointer| pointer.id != id);
         match self.pointers.len() {
@@ -86,7 +84,7 @@ impl Gesture {
         self.pointers.push(Pointer { id, x, y });
     }
 
-    /// A pointer moves.
+    /// Handles a pointer movement.
     pub(crate) fn moved(&mut self, id: i32, x: f64, y: f64) -> Motion {
         let Some(at) = self.pointers.iter().position(|pointer| pointer.id == id) else {
             return if self.pointers.is_empty() { Motion::Hover } else { Motion::Undecided };
@@ -101,7 +99,7 @@ impl Gesture {
         self.moved |= (x - self.start.0).hypot(y - self.start.1) >= CLICK;
         match self.press {
             _ if !self.moved => {
-                // The pan starts from where the press was, so that nothing jumps.
+                // The pan includes the distance since the press, so that the chart does not jump.
                 self.pointers[at].x = last_x;
                 Motion::Undecided
             }
@@ -110,12 +108,12 @@ impl Gesture {
         }
     }
 
-    /// A pointer is released.
+    /// Handles a pointer release.
     pub(crate) fn up(&mut self, id: i32, x: f64, y: f64) -> Release {
         let count = self.pointers.len();
         self.pointers.retain(|pointer| pointer.id != id);
         if count != 1 || !self.pointers.is_empty() {
-            // One finger of two is lifted: the other goes on panning.
+            // If the user lifts a finger during a pinch, the remaining finger pans.
             self.press = Some(Press::Pan);
             return Release::End;
         }
@@ -127,7 +125,7 @@ impl Gesture {
         }
     }
 
-    /// The browser took the pointers away, or Esc was pressed.
+    /// Ends the gesture after a `pointercancel` event or Esc.
     pub(crate) fn cancel(&mut self) {
         *self = Self::default();
     }
@@ -203,7 +201,7 @@ mod tests {
         let mut gesture = Gesture::default();
         gesture.down(1, 100.0, 10.0, Press::Pan);
         gesture.down(2, 200.0, 10.0, Press::Pan);
-        // 100 px apart, then 200 px: half the time is shown.
+        // The distance grows from 100 px to 200 px, which halves the time range.
         assert_eq!(gesture.moved(2, 300.0, 10.0), Motion::Pinch { factor: 0.5, about: 200.0, moved: 50.0 });
         assert_eq!(gesture.up(2, 300.0, 10.0), Release::End);
         assert_eq!(gesture.moved(1, 90.0, 10.0), Motion::Pan(-10.0));

@@ -1,24 +1,26 @@
-//! The letters and digits of labels, as masks that are laid into the picture of the bars.
+//! Letters and digits of labels as alpha masks for the raster image of the bars.
 //!
-//! The browser draws each of them once for a font and a pixel ratio; writing thousands of labels a frame asks it for nothing.
+//! The browser rasterizes a glyph once per font and pixel ratio, so thousands of labels per frame
+//! need no browser calls.
 
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::raster::Mask;
 
-/// The signs that labels are made of.
+/// Characters that labels can contain.
 const SIGNS: &str = "FBIWSO0123456789+-%";
 
-/// Signs of one font at one pixel ratio.
+/// Glyphs for a font and pixel ratio.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Glyphs {
-    /// Mask and width by sign, in device pixels.
+    /// Mask and width per glyph, in device pixels.
     masks: Vec<(Mask, f64)>,
 }
 
 impl Glyphs {
-    /// Has the browser draw all signs, `height` device pixels high; empty where it gives no canvas, and then labels are left out.
+    /// Rasterizes all glyphs with a height of `height` device pixels. Returns an empty set if the
+    /// browser provides no canvas; the chart then has no labels.
     pub(crate) fn draw(family: &str, size_px: f64, ratio: f64, height: usize) -> Self {
         Self::try_draw(family, size_px * ratio, height).unwrap_or_default()
     }
@@ -47,13 +49,13 @@ impl Glyphs {
         Some(Self { masks })
     }
 
-    /// Mask and width of a sign, in device pixels.
+    /// Glyph mask and width, in device pixels.
     pub(crate) fn get(&self, sign: char) -> Option<(&Mask, f64)> {
         let (mask, width) = self.masks.get(SIGNS.find(sign)?)?;
         Some((mask, *width))
     }
 
-    /// Width of a sign, in device pixels; 0 where there is none.
+    /// Glyph width in device pixels; 0 for unknown characters.
     pub(crate) fn width(&self, sign: char) -> f64 {
         self.get(sign).map_or(0.0, |(_, width)| width)
     }

@@ -1,4 +1,4 @@
-//! Which span is under the pointer.
+//! Hit testing: finds the span under the pointer.
 
 use std::ops::Range;
 
@@ -8,12 +8,13 @@ use super::TimeWindow;
 use super::lod::{self, bisect};
 use super::rows::Lane;
 
-/// How far beside a span a pointer still means it, in px.
+/// Maximum distance between pointer and span, in px.
 const REACH: f64 = 3.0;
 
-/// The span at a point of the plot, in a lane of a rank.
+/// Returns the span at a point of the plot, in a lane of a rank.
 ///
-/// Where the strip of what a rank sends has nothing near, the bar above it is meant.
+/// If no send is near a point in the communication strip, returns the span in the compute lane
+/// above it.
 pub(crate) fn span_at(
     timeline: &Timeline,
     window: TimeWindow,
@@ -30,7 +31,8 @@ pub(crate) fn span_at(
     }
 }
 
-/// The span of a lane that contains a time, or else the nearest within reach; on ties the longer one.
+/// Span of a lane that contains the time, or else the nearest span within `reach_ns`. On ties
+/// returns the longer span.
 pub(crate) fn nearest(timeline: &Timeline, lane: Range<usize>, ns: f64, reach_ns: f64) -> Option<usize> {
     let after = bisect(lane.clone(), |span| (timeline.start_ns[span] as f64) <= ns);
     let before = after.checked_sub(1).filter(|span| lane.contains(span));
@@ -47,7 +49,7 @@ pub(crate) fn nearest(timeline: &Timeline, lane: Range<usize>, ns: f64, reach_ns
     (distance(chosen) <= reach_ns).then_some(chosen)
 }
 
-/// How many spans share the pixel of a span that is narrower than one; 1 for those that are not.
+/// Number of spans in the pixel of a sub-pixel span; 1 for wider spans.
 pub(crate) fn together(timeline: &Timeline, window: TimeWindow, width_px: f64, x: f64, span: usize) -> usize {
     let ns_per_px = window.width_ns() / width_px.max(1.0);
     if timeline.duration_ns[span] as f64 >= ns_per_px {
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn spans_of_one_pixel_are_counted() {
-        // 10 px over 1000 ns; three spans in pixel 2.
+        // 10 px over 1000 ns, with three spans in pixel 2.
         let lane = sample::lane(&[(0, 200, 210), (1, 220, 260), (0, 270, 290), (2, 540, 900)]);
         let window = TimeWindow { start_ns: 0.0, end_ns: 1_000.0 };
         assert_eq!(together(&lane, window, 10.0, 2.4, 1), 3);

@@ -1,5 +1,5 @@
-//! Which colour every span of a chart has: that of its kind, faded where a search does not mean it, or of how much it differs from
-//! its counterpart in another chart.
+//! Colours of the spans in a chart: by kind, faded if a search does not match, or by difference
+//! from the counterpart in another chart.
 
 use std::sync::Arc;
 
@@ -12,35 +12,33 @@ use super::palette::{self, Theme};
 use super::raster::Rgb;
 
 const KINDS: u8 = SpanKind::ALL.len() as u8;
-/// First of the tones of a comparison.
+/// First ink of the comparison tones.
 const TONES: u8 = 2 * KINDS;
 
-/// From which number of spans on wide windows are drawn from levels.
+/// Span count from which wide windows are drawn from levels.
 pub(crate) const MANY: usize = 30_000;
 
-/// How an action differs from its counterpart.
+/// Difference category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// By more than ten percent less.
+    /// Less by at least 10 %.
     MuchLess,
-    /// Less.
     Less,
-    /// By less than half a percent.
+    /// Difference below 0.5 %.
     Same,
-    /// More.
     More,
-    /// By more than ten percent more.
+    /// More by at least 10 %.
     MuchMore,
-    /// It has no counterpart.
+    /// No counterpart.
     SequentialWorkers,
 }
 
 impl Tone {
-    /// All of them, in order.
+    /// All tones in order.
     pub(crate) const ALL: [Self; 6] =
         [Self::MuchLess, Self::Less, Self::Same, Self::More, Self::MuchMore, Self::SequentialWorkers];
 
-    /// The tone of a difference, as a share.
+    /// Category for a relative difference.
     pub(crate) fn of(share: f64) -> Self {
         match share {
             s if s <= -0.1 => Self::MuchLess,
@@ -51,7 +49,7 @@ impl Tone {
         }
     }
 
-    /// What it says.
+    /// Legend text.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::MuchLess => "faster or earlier by 10 % or more",
@@ -85,44 +83,40 @@ impl Tone {
     }
 }
 
-/// What the spans of a chart are coloured by.
+/// Chart colour scheme.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Colouring {
-    /// Their kinds.
+    /// By kind.
     Kinds,
-    /// Their kinds, those faded that a search does not mean; the spans that it means, ascending by index.
+    /// By kind, with faded colours for spans that do not match the search. Contains the matching
+    /// spans in ascending order.
     Search(Arc<Vec<usize>>),
-    /// How they differ from another timeline.
+    /// By difference from another timeline.
     Differences {
-        /// The other timeline.
         against: Arc<Timeline>,
-        /// The pairs.
         pairs: Arc<Differences>,
-        /// What is compared.
         aspect: Aspect,
     },
-    /// Their kinds, because too few of them have a counterpart in the other timeline.
+    /// By kind, because too few spans have a counterpart in the other timeline.
     NotComparable {
-        /// The reason, in words.
         reason: String,
     },
 }
 
-/// The inks of a chart's spans, with levels where the spans are many.
+/// Ink index per span, plus levels for large timelines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inks {
-    /// None where inks are kinds.
+    /// `None` if inks equal kinds.
     own: Option<Vec<u8>>,
     /// Levels, finest first.
     pub(crate) levels: Vec<Level>,
-    /// How they came about.
     pub(crate) colouring: Colouring,
-    /// Communication inside the actions; `None` if there is none, or while differences are shown.
+    /// Communication inside actions. `None` if there is none, or if differences are shown.
     pub(crate) inside: Option<Inside>,
 }
 
 impl Inks {
-    /// The inks of a timeline.
+    /// Computes the inks.
     pub(crate) fn of(timeline: &Timeline, colouring: Colouring) -> Self {
         let own = match &colouring {
             Colouring::Kinds | Colouring::NotComparable { .. } => None,
@@ -149,12 +143,13 @@ impl Inks {
         Self { own, levels, colouring, inside }
     }
 
-    /// Whether differences are shown.
+    /// Returns true if differences are shown.
     pub(crate) const fn compares(&self) -> bool {
         matches!(self.colouring, Colouring::Differences { .. })
     }
 
-    /// How an action differs from the baseline's, in words; nothing while differences are not shown.
+    /// Describes the difference between an action and its baseline counterpart. Returns `None` if
+    /// differences are hidden.
     pub(crate) fn told(&self, timeline: &Timeline, span: usize) -> Option<String> {
         match &self.colouring {
             Colouring::Differences { against, pairs, aspect } if span < timeline.len() => {
@@ -164,13 +159,13 @@ impl Inks {
         }
     }
 
-    /// The ink of every span.
+    /// Ink per span.
     pub(crate) fn column<'a>(&'a self, timeline: &'a Timeline) -> &'a [u8] {
         self.own.as_deref().unwrap_or(&timeline.kind)
     }
 }
 
-/// Fill, outline and colour of the letters of an ink.
+/// Fill, outline and label colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Paint {
     pub(crate) fill: Rgb,
@@ -178,7 +173,7 @@ pub(crate) struct Paint {
     pub(crate) letters: Rgb,
 }
 
-/// How every ink looks on a panel of that colour.
+/// Colours for all inks on a background `panel`.
 pub(crate) fn paints(theme: Theme, panel: Rgb) -> [Paint; INKS] {
     let mut paints = [Paint { fill: Rgb(128, 128, 128), outline: None, letters: panel }; INKS];
     for kind in SpanKind::ALL {

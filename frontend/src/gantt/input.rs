@@ -1,4 +1,4 @@
-//! Events of a chart: what the pointer, the wheel and the keys do to window and selection.
+//! Chart event handlers for pointer, wheel and keyboard.
 
 use leptos::prelude::*;
 use web_sys::{KeyboardEvent, PointerEvent, WheelEvent};
@@ -12,17 +12,17 @@ use super::steering::{
 };
 use super::{Selection, hit, rows, shared, walk};
 
-/// Wheel events count lines in some browsers; one of them is this many px.
+/// Height of a scroll line in px, for browsers that report wheel events in lines.
 const LINE_PX: f64 = 16.0;
-/// Growth of the window per px of wheel.
+/// Zoom rate per px of wheel movement.
 const ZOOM_PER_PX: f64 = 0.005;
 
-/// A key was pressed.
+/// Handles a key press.
 pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
     let held = Held { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
     let Some(command) = command(&event.key(), held) else { return };
     event.prevent_default();
-    // The pointer rests while keys are used; its box would stand in the way.
+    // Hides the tooltip during keyboard use, because it would cover the chart.
     chart.pointer.set(None);
     chart.hover.set(None);
     match command {
@@ -37,7 +37,7 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
         Command::Clear => {
             chart.gesture.update_value(super::gesture::Gesture::cancel);
             chart.band.set(None);
-            // The area lies above the selection; it goes first.
+            // The area covers the selection, so it is cleared first.
             if chart.area.get_untracked().is_some() {
                 chart.area.set(None);
             } else {
@@ -46,7 +46,7 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
         }
         Command::Search => {
             if let Some(search) = chart.search.get_untracked() {
-                // An element that cannot take the focus leaves it where it is.
+                // If the element rejects the focus, the focus does not move.
                 drop(search.focus());
                 search.select();
             }
@@ -65,9 +65,9 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
     }
 }
 
-/// The wheel was turned.
+/// Handles a wheel event.
 ///
-/// Without a modifier it belongs to the page, unless the chart has the focus and does not scroll itself.
+/// Without a modifier key the page scrolls, unless the chart has the focus and no scrollable rows.
 pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
     let unit = match event.delta_mode() {
         WheelEvent::DOM_DELTA_LINE => LINE_PX,
@@ -80,7 +80,7 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
     let focused = document()
         .active_element()
         .is_some_and(|active| chart.canvas.get_untracked().is_some_and(|canvas| active.is_same_node(Some(&canvas))));
-    // By the rows, not by the overflow: a tooltip overflows too.
+    // Uses the row count instead of the overflow, because a tooltip also overflows.
     let scrolls = chart.layout.with_untracked(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING;
     if zooms || (focused && !scrolls && !event.shift_key() && down.abs() >= across.abs()) {
         event.prevent_default();
@@ -89,14 +89,14 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
         point_at(chart, Some((x, y)));
     } else if event.shift_key() || (focused && across.abs() > down.abs()) {
         event.prevent_default();
-        // Browsers turn Shift+wheel into a horizontal one, some of them.
+        // Some browsers convert Shift+wheel to horizontal scrolling.
         let moved = if across == 0.0 { down } else { across };
         pan_px(chart, -moved);
         point_at(chart, Some((x, y)));
     }
 }
 
-/// A pointer was pressed.
+/// Handles a pointer press.
 pub(crate) fn pressed(chart: Chart, event: &PointerEvent) {
     let press = match (event.pointer_type().as_str(), event.button()) {
         ("touch", _) | (_, 1) => Press::Pan,
@@ -106,7 +106,7 @@ pub(crate) fn pressed(chart: Chart, event: &PointerEvent) {
         _ => return,
     };
     if let Some(canvas) = chart.canvas.get_untracked() {
-        // Without capture a drag ends at the edge of the canvas, which is no fault.
+        // If pointer capture fails, a drag ends at the canvas edge.
         drop(canvas.set_pointer_capture(event.pointer_id()));
     }
     chart.gesture.update_value(|gesture| {
@@ -114,7 +114,7 @@ pub(crate) fn pressed(chart: Chart, event: &PointerEvent) {
     });
 }
 
-/// A pointer moved.
+/// Handles a pointer movement.
 pub(crate) fn moved(chart: Chart, event: &PointerEvent) {
     let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
     let motion = chart.gesture.try_update_value(|gesture| gesture.moved(event.pointer_id(), x, y));
@@ -137,7 +137,7 @@ pub(crate) fn moved(chart: Chart, event: &PointerEvent) {
     }
 }
 
-/// A pointer was released.
+/// Handles a pointer release.
 pub(crate) fn released(chart: Chart, event: &PointerEvent) {
     let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
     chart.band.set(None);
@@ -157,7 +157,8 @@ pub(crate) fn released(chart: Chart, event: &PointerEvent) {
     }
 }
 
-/// A row's name was clicked: its mark folds, the rest pins.
+/// Handles a click on a row header: the fold marker toggles the fold, and the remaining area
+/// toggles the pin.
 fn clicked_header(chart: Chart, x: f64, y: f64) {
     let scrolled = chart.scrolled.get_untracked();
     let row = chart.layout.with_untracked(|layout| {
@@ -173,19 +174,19 @@ fn clicked_header(chart: Chart, x: f64, y: f64) {
     }
 }
 
-/// The browser took the pointers away.
+/// Handles a `pointercancel` event.
 pub(crate) fn cancelled(chart: Chart) {
     chart.gesture.update_value(super::gesture::Gesture::cancel);
     chart.band.set(None);
     point_at(chart, None);
 }
 
-/// The pointer left the chart.
+/// Handles the pointer leaving the chart.
 pub(crate) fn left(chart: Chart) {
     point_at(chart, None);
 }
 
-/// The rows were scrolled.
+/// Handles scrolling of the rows.
 pub(crate) fn scrolled(chart: Chart) {
     if let Some(scroller) = chart.scroller.get_untracked() {
         chart.scrolled.set(f64::from(scroller.scroll_top()));
@@ -203,13 +204,13 @@ fn span_at(chart: Chart, x: f64, y: f64) -> Option<usize> {
         let (row, lane) = layout.0.at(y, scrolled)?;
         Some((layout.0.row(row)?.clone(), lane))
     })?;
-    // A folded row stands for many; none of them is meant.
+    // A folded row contains several ranks, so no single span is under the pointer.
     let Row::Rank(rank) = row else { return None };
     let window = chart.shown_untracked();
     hit::span_at(&timeline, window, chart.plot_width(), x - rows::HEADER, (rank as usize, lane))
 }
 
-/// Moves cursor, hover and tooltip to a point of the canvas, or takes them away.
+/// Moves cursor, hover and tooltip to a canvas position, or hides them.
 fn point_at(chart: Chart, point: Option<(f64, f64)>) {
     let over = point.and_then(|(x, y)| span_at(chart, x, y)).map(|span| Selection { chart: chart.number, span });
     if chart.hover.get_untracked() != over {

@@ -1,24 +1,26 @@
-//! Communication inside actions, as spans of its own.
+//! Exposed communication inside actions as separate spans.
 //!
-//! The simulator knows how long the computation of an action waits for communication, not when: the waits are spread over its
-//! layers. A chart draws their sum in a strip at the end of the action.
+//! The simulator computes the total time that an action waits for communication, but not the
+//! position of the waits, because they are distributed over the layers. The chart draws the total
+//! as a strip at the action's end.
 
 use api::planner::timeline::levels::Level;
 use api::planner::timeline::{SpanKind, Timeline};
 
 use super::inks::MANY;
 
-/// Exposed communication inside the actions of a timeline.
+/// Exposed communication inside actions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inside {
-    /// On each compute lane one span per action with exposed communication; communication lanes are empty.
+    /// One span on the compute lane per action with exposed communication. The communication lanes
+    /// are empty.
     pub(crate) spans: Timeline,
-    /// Levels, finest first; empty for few spans.
+    /// Levels, finest first; empty for a small span count.
     pub(crate) levels: Vec<Level>,
 }
 
 impl Inside {
-    /// The spans of a timeline; `None` if no action has exposed communication.
+    /// Returns `None` if no action has exposed communication.
     pub(crate) fn of(timeline: &Timeline) -> Option<Self> {
         if timeline.exposed_ns.is_empty() {
             return None;
@@ -48,7 +50,7 @@ impl Inside {
     }
 }
 
-/// Start and end of the strip of a span, in ns; equal if the span has no exposed communication.
+/// Start and end in ns for an action's strip. Equal if the action has no exposed communication.
 pub(crate) fn ends(timeline: &Timeline, span: usize) -> (u64, u64) {
     let end = timeline.end_ns(span);
     (end - timeline.exposed_ns_of(span).min(timeline.duration_ns[span]), end)

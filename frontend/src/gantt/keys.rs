@@ -1,47 +1,44 @@
-//! Keys of a focused chart.
+//! Keyboard commands of a focused chart.
 
 use super::walk::Step;
 
-/// What a key asks for.
+/// Chart command.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Command {
-    /// Show this many times as much time.
+    /// Multiplies the visible duration by a factor.
     Zoom(f64),
-    /// Move by this share of the window.
+    /// Shifts the window by this fraction of its width.
     Pan(f64),
-    /// Select another span.
+    /// Selects an adjacent span.
     Walk(Step),
-    /// Show everything.
     Fit,
-    /// Zoom to the selected span.
     ZoomToSelection,
-    /// Select nothing.
+    /// Clears the selection.
     Clear,
-    /// Mark the critical path, or stop marking it.
+    /// Shows or hides the critical path.
     ToggleCritical,
-    /// Look for spans.
+    /// Focuses the search field.
     Search,
-    /// Select the stretch of time of the selection on all ranks, or let a selected area reach to it.
+    /// Selects the time range of the selection on all ranks, or extends the selected area to it.
     Area,
-    /// Pin the selected rank, or let go of it.
+    /// Pins or unpins the selected rank.
     Pin,
-    /// Fold the group of the selected rank, or unfold it; without a selection all groups.
+    /// Folds or unfolds the group of the selected rank. Without a selection, applies to all groups.
     Fold,
 }
 
-/// Modifier keys that are held.
+/// Pressed modifier keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Held {
     /// Ctrl, or Cmd.
     pub(crate) ctrl: bool,
-    /// Alt.
     pub(crate) alt: bool,
 }
 
 const ZOOM_IN: f64 = 1.0 / 1.5;
 const PAN: f64 = 0.2;
 
-/// What a key asks for; none for the keys that belong to the browser.
+/// Maps a key to a command. Returns `None` for keys that the browser handles.
 pub(crate) fn command(key: &str, held: Held) -> Option<Command> {
     let command = match (key, held) {
         ("]", Held { ctrl: true, .. }) => Command::Walk(Step::NextCritical),
@@ -68,7 +65,7 @@ pub(crate) fn command(key: &str, held: Held) -> Option<Command> {
     Some(command)
 }
 
-/// Keys and gestures in words, for the help.
+/// Descriptions of keys and gestures for the help dialog.
 pub(crate) fn help_rows() -> Vec<(&'static str, &'static str)> {
     vec![
         ("W S", "zoom in, out"),

@@ -1,4 +1,4 @@
-//! What can be written inside a bar without leaving it.
+//! Labels that fit inside a bar, and row headers.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use api::planner::timeline::SpanKind;
 use super::layout::Row;
 use super::rows::RowNames;
 
-/// Bars narrower than this carry no letter, in px.
+/// Minimum bar width for a label, in px.
 pub(crate) const NARROWEST: f64 = 14.0;
-/// Free room at both ends of a label together, in px.
+/// Total horizontal padding of a label, in px.
 const PADDING: f64 = 4.0;
 
-/// The letter of a kind, as it stands in bars.
+/// Letter in bars.
 pub(crate) const fn letter(kind: SpanKind) -> &'static str {
     match kind {
         SpanKind::Forward => "F",
@@ -25,7 +25,8 @@ pub(crate) const fn letter(kind: SpanKind) -> &'static str {
     }
 }
 
-/// Writes into `text` what fits into a bar `room` device pixels wide: "F12", or else "F", or else nothing.
+/// Writes a label for a bar with `room` device pixels to `text`: "F12" if it fits, else "F", else
+/// an empty string.
 pub(crate) fn fit(
     kind: SpanKind,
     microbatch: u32,
@@ -52,7 +53,8 @@ pub(crate) fn fit(
     }
 }
 
-/// Writes into `text` by how much of its own time, or of the iteration, an action differs, "+12%", where that fits into a bar `room` device pixels wide.
+/// Writes an action's relative difference to `text`, for example "+12%", if it fits into `room`
+/// device pixels. Differences are relative to the duration or to the iteration time.
 pub(crate) fn difference(
     difference: Option<(f64, f64)>,
     room: f64,
@@ -70,7 +72,8 @@ pub(crate) fn difference(
     }
 }
 
-/// What stands before a row: "rank 3" or "P2·S1", "▸ 0–7" where ranks are folded, "▾ 8" where they could be.
+/// Row header: "rank 3" or "P2·S1", "▸ 0–7" for a folded group, "▾ 8" for a group that can be
+/// folded.
 pub(crate) fn header(row: &Row, names: &RowNames, folds: bool) -> String {
     match row {
         Row::Fold(ranks) => match names.stage(ranks.start as usize) {
@@ -89,7 +92,7 @@ pub(crate) fn header(row: &Row, names: &RowNames, folds: bool) -> String {
 mod tests {
     use super::*;
 
-    /// Letters take 7 px, all other signs 6.
+    /// Letters are 7 px wide, all other characters 6 px.
     fn width(text: &str) -> f64 {
         text.chars().map(|sign| if sign.is_ascii_alphabetic() { 7.0 } else { 6.0 }).sum()
     }
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_label_never_leaves_its_bar() {
-        // "F12" takes 7 + 12 px and 4 px of room.
+        // "F12" needs 7 + 12 px and 4 px padding.
         for (room, expected) in [(30.0, "F12"), (23.0, "F12"), (22.9, "F"), (14.0, "F"), (13.9, ""), (0.0, "")] {
             assert_eq!(fitted(SpanKind::Forward, 12, room), expected, "{room} px");
         }
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!(header(&Row::Rank(3), &ranks, false), "rank 3");
         assert_eq!(header(&Row::Rank(8), &ranks, true), "▾ 8");
         assert_eq!(header(&Row::Fold(8..16), &ranks, true), "▸ 8–15");
-        // Microbatches that stay on their rank: two pipelines of one stage.
+        // No microbatch changes its rank, so there are two single-stage pipelines.
         let mut timeline = super::super::sample::one_f_one_b(2, 3);
         let second = timeline.compute_lane(1);
         for span in 0..timeline.len() {

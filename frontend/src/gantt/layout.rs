@@ -1,5 +1,5 @@
-//! The rows of a chart from top to bottom: pinned ranks first, which stay when the others scroll, and groups of ranks that are
-//! folded into one row.
+//! Chart rows: pinned ranks, followed by scrolling rows. Rank groups can be folded into a single
+//! row.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,20 +8,19 @@ use api::planner::timeline::Timeline;
 
 use super::rows::{self, Lane, RowNames};
 
-/// Ranks of one pipeline that are folded together where it has more than this many.
+/// Ranks per fold group in a timeline with a single pipeline. Smaller timelines have no groups.
 const GROUP: u32 = 8;
 
-/// One row.
+/// Chart row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Row {
-    /// A rank.
     Rank(u32),
-    /// Neighbouring ranks as one.
+    /// Folded adjacent ranks.
     Fold(Range<u32>),
 }
 
 impl Row {
-    /// The ranks that it shows.
+    /// Ranks in the row.
     pub(crate) fn ranks(&self) -> Range<usize> {
         match self {
             Self::Rank(rank) => *rank as usize..*rank as usize + 1,
@@ -30,16 +29,16 @@ impl Row {
     }
 }
 
-/// What of the rows is folded and pinned; both by the number of a rank.
+/// Folded groups and pinned ranks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arrangement {
-    /// First ranks of the groups that are folded.
+    /// First rank of the folded groups.
     pub(crate) folded: BTreeSet<u32>,
-    /// Ranks that are pinned.
     pub(crate) pinned: BTreeSet<u32>,
 }
 
-/// The groups that ranks fold into: pipelines where there are several, else neighbours by eight.
+/// Fold groups: one per pipeline if the timeline contains several pipelines, otherwise blocks with
+/// eight ranks.
 pub(crate) fn groups(timeline: &Timeline) -> Vec<Range<u32>> {
     let pipelines = if timeline.is_grouped() { Vec::new() } else { timeline.pipelines() };
     if pipelines.len() > 1 {
@@ -48,7 +47,7 @@ pub(crate) fn groups(timeline: &Timeline) -> Vec<Range<u32>> {
     by_eight(timeline.ranks)
 }
 
-/// Neighbours by eight; none where that would be all.
+/// Blocks of eight ranks. Empty for a single block.
 pub(crate) fn by_eight(ranks: u32) -> Vec<Range<u32>> {
     if ranks <= GROUP {
         return Vec::new();
@@ -56,10 +55,9 @@ pub(crate) fn by_eight(ranks: u32) -> Vec<Range<u32>> {
     (0..ranks.div_ceil(GROUP)).map(|group| group * GROUP..((group + 1) * GROUP).min(ranks)).collect()
 }
 
-/// The rows of a chart.
+/// Chart rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// What they are called.
     pub(crate) names: RowNames,
     rows: Vec<Row>,
     pinned: usize,
@@ -67,7 +65,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The rows of so many ranks.
+    /// Computes the rows for `ranks` ranks.
     pub(crate) fn of(ranks: u32, groups: &[Range<u32>], arrangement: &Arrangement) -> Self {
         let mut rows: Vec<Row> =
             arrangement.pinned.iter().copied().filter(|&rank| rank < ranks).map(Row::Rank).collect();
@@ -86,7 +84,7 @@ impl Layout {
             rank += 1;
         }
         let mut row_of_rank = vec![0; ranks as usize];
-        // Pinned rows come first and win over the fold that holds the same rank.
+        // Reverse order, so that a pinned row overrides the folded group with the same rank.
         for (index, row) in rows.iter().enumerate().rev() {
             for rank in row.ranks() {
                 row_of_rank[rank] = index as u32;
@@ -95,37 +93,36 @@ impl Layout {
         Self { names: RowNames::default(), rows, pinned, row_of_rank }
     }
 
-    /// The same rows under other names.
+    /// Returns the rows with other names.
     pub(crate) fn named(self, names: RowNames) -> Self {
         Self { names, ..self }
     }
 
-    /// Rows.
+    /// Row count.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Height of all rows, in px.
+    /// Total height in px.
     pub(crate) fn height(&self) -> f64 {
         self.rows.len() as f64 * rows::ROW
     }
 
-    /// Height of the rows that do not scroll, in px.
+    /// Total pinned height in px.
     pub(crate) fn pinned_height(&self) -> f64 {
         self.pinned as f64 * rows::ROW
     }
 
-    /// A row by its place.
     pub(crate) fn row(&self, index: usize) -> Option<&Row> {
         self.rows.get(index)
     }
 
-    /// The place of the row that shows a rank.
+    /// Row index for a rank.
     pub(crate) fn row_of(&self, rank: usize) -> usize {
         self.row_of_rank.get(rank).map_or(0, |&row| row as usize)
     }
 
-    /// Whether the row at a place stays when others scroll.
+    /// Returns true if the row does not scroll.
     pub(crate) const fn is_pinned(&self, index: usize) -> bool {
         index < self.pinned
     }
@@ -136,7 +133,7 @@ impl Layout {
         if self.is_pinned(index) { top } else { top - scrolled }
     }
 
-    /// The row and the lane at a height of the canvas.
+    /// Row index and lane at the canvas position `y`.
     pub(crate) fn at(&self, y: f64, scrolled: f64) -> Option<(usize, Lane)> {
         let inside = if y < self.pinned_height() { y } else { y + scrolled };
         if y < 0.0 || inside >= self.height() {
@@ -146,7 +143,7 @@ impl Layout {
         Some(((inside / rows::ROW) as usize, lane))
     }
 
-    /// Places of the rows of which any pixel is in view: pinned ones, then those that scroll.
+    /// Visible row indices: pinned rows, then scrolling rows.
     pub(crate) fn visible(&self, scrolled: f64, height_px: f64) -> impl Iterator<Item = usize> + use<> {
         let pinned = self.pinned.min((height_px / rows::ROW).ceil().max(0.0) as usize);
         let under = self.pinned_height();
@@ -156,12 +153,13 @@ impl Layout {
         (0..pinned).chain(first.clamp(self.pinned, count)..last.clamp(self.pinned, count))
     }
 
-    /// Whether any pixel of a row is in view: of those that scroll, what has not gone under the pinned ones.
+    /// Returns true if any pixel of the row is visible. Scrolling rows disappear behind the pinned
+    /// rows.
     pub(crate) fn is_seen(&self, index: usize, scrolled: f64) -> bool {
         self.is_pinned(index) || (index + 1) as f64 * rows::ROW - scrolled > self.pinned_height()
     }
 
-    /// How far to scroll so that a row is in view in a chart with rows of that height, in px.
+    /// Scroll offset in px that makes a row visible in a chart with the given row area height.
     pub(crate) fn revealing(&self, index: usize, scrolled: f64, height_px: f64) -> f64 {
         if self.is_pinned(index) {
             return scrolled;
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn pinned_ranks_stand_first_and_once() {
         let layout = arranged(&[8], &[2, 12]);
-        // Rank 12 is in the folded group, which stays whole.
+        // Rank 12 belongs to the folded group, which still contains it.
         assert_eq!((layout.row(0), layout.row(1)), (Some(&Row::Rank(2)), Some(&Row::Rank(12))));
         assert_eq!(layout.len(), 2 + 7 + 1 + 4);
         assert_eq!((layout.row_of(2), layout.row_of(12), layout.row_of(13), layout.row_of(0)), (0, 1, 9, 2));
@@ -210,7 +208,7 @@ mod tests {
         let layout = arranged(&[], &[5]);
         assert_eq!(layout.at(10.0, 100.0), Some((0, Lane::Compute)));
         assert_eq!(layout.at(17.0, 100.0), Some((0, Lane::Communication)));
-        // 30 px on the canvas is 130 px in the rows: the seventh.
+        // 30 px on the canvas correspond to 130 px in the rows: the seventh row.
         assert_eq!(layout.at(30.0, 100.0), Some((6, Lane::Compute)));
         assert!((layout.top(6, 100.0) - 20.0).abs() < 1e-9 && layout.top(0, 100.0).abs() < 1e-9);
         assert_eq!(layout.at(-1.0, 0.0), None);
@@ -228,7 +226,7 @@ mod tests {
     #[test]
     fn revealing_scrolls_no_further_than_needed() {
         let layout = arranged(&[], &[5]);
-        // Row 10 is at 200..220 px; 100 px are in view, 20 of them pinned.
+        // Row 10 is at 200..220 px. The visible height is 100 px, with 20 px pinned.
         assert!((layout.revealing(10, 0.0, 100.0) - 120.0).abs() < 1e-9);
         assert!((layout.revealing(10, 300.0, 100.0) - 180.0).abs() < 1e-9);
         assert!((layout.revealing(0, 77.0, 100.0) - 77.0).abs() < 1e-9, "it is pinned");

@@ -1,4 +1,4 @@
-//! What the colours mean.
+//! Colour legend.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use super::palette::{LEGEND, fill, outline};
 use super::shared;
 use super::watch::{theme, theme_version};
 
-/// The kinds of the page's charts and their colours; hatching is idle time.
+/// Span kinds of the page's charts with their colours. Hatching marks idle time.
 #[component]
 pub(crate) fn Legend(
-    /// Timelines of the page; kinds that none of them has are left out. Without it every kind is listed.
+    /// Timelines of the page. The legend lists only kinds in these timelines, or all kinds for
+    /// `None`.
     #[prop(optional, into)]
     timelines: Option<Signal<Vec<Arc<Timeline>>>>,
 ) -> impl IntoView {

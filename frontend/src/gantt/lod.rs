@@ -1,8 +1,9 @@
-//! Level of detail: spans of a lane become draw cells, none of them narrower than a pixel.
+//! Level of detail: converts spans to draw cells that are at least a pixel wide.
 //!
-//! A span at least one pixel wide is a cell of its own. Narrower ones that start in the same pixel share a cell,
-//! which knows how many they are, which kind has most time and how much of the pixel is busy. Nothing is dropped:
-//! the counts of a lane's cells add up to the spans that reach into the window.
+//! A span at least a pixel wide gets a separate cell. Narrower spans with the same start pixel are
+//! combined in a cell, which stores the span count, the kind with the highest total time, and the
+//! pixel's busy fraction. The sum of a lane's cell counts equals the number of spans that overlap
+//! the window.
 
 use std::ops::Range;
 
@@ -11,31 +12,32 @@ use api::planner::timeline::levels::{INKS, Level};
 
 use super::TimeWindow;
 
-/// A rectangle to draw: one span, or several in one pixel.
+/// Rectangle for a span, or for several spans in a pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cell {
-    /// Left edge, in px of the plot.
+    /// Left edge in px of the plot.
     pub(crate) x0: f64,
-    /// Right edge, in px of the plot.
+    /// Right edge in px of the plot.
     pub(crate) x1: f64,
-    /// The first span in it.
+    /// Index of the first span.
     pub(crate) first: usize,
-    /// How many spans it stands for.
+    /// Span count.
     pub(crate) spans: u32,
-    /// Ink with most time in it: a kind, or what a search or a comparison makes of it.
+    /// Ink with the highest total time: a kind, or a search or comparison ink.
     pub(crate) ink: u8,
-    /// Busy share of its width.
+    /// Busy fraction.
     pub(crate) busy: f64,
 }
 
-/// Spans of a lane that reach into the window.
+/// Spans of a lane that overlap the window.
 pub(crate) fn visible(timeline: &Timeline, lane: Range<usize>, window: TimeWindow) -> Range<usize> {
     let first = bisect(lane.clone(), |span| (timeline.end_ns(span) as f64) <= window.start_ns);
     let last = bisect(first..lane.end, |span| (timeline.start_ns[span] as f64) < window.end_ns);
     first..last
 }
 
-/// The first index of the range for which the predicate fails; it holds for all before it.
+/// First index for which the predicate is false. The predicate must be true for all earlier
+/// indices.
 pub(crate) fn bisect(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
     let Range { start: mut low, end: mut high } = range;
     while low < high {
@@ -49,7 +51,7 @@ pub(crate) fn bisect(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usiz
     low
 }
 
-/// A pixel that collects spans narrower than itself.
+/// Accumulator for sub-pixel spans.
 struct Pixel {
     x: f64,
     first: usize,
@@ -69,7 +71,7 @@ impl Pixel {
     }
 }
 
-/// The ink with most time, and the time of all.
+/// Ink with the highest time, and the total time.
 fn leading(time: &[f64; INKS]) -> (u8, f64) {
     let (mut ink, mut most, mut all) = (0, 0.0, 0.0);
     for (number, &time) in time.iter().enumerate() {
@@ -81,7 +83,8 @@ fn leading(time: &[f64; INKS]) -> (u8, f64) {
     (ink, all)
 }
 
-/// Appends the cells of a lane to `cells`, a buffer that its owner keeps between paints; span `i` has the ink `inks[i]`.
+/// Appends the cells of a lane to `cells`, a buffer that the caller reuses between paints. Span `i`
+/// has the ink `inks[i]`.
 pub(crate) fn cells(
     timeline: &Timeline,
     inks: &[u8],
@@ -109,18 +112,18 @@ pub(crate) fn cells(
         }
         let pixel = open.get_or_insert(Pixel::at(x, span));
         pixel.spans += 1;
-        // One that takes no time has a colour all the same.
+        // Spans with zero duration also need a colour.
         pixel.time[usize::from(ink)] += duration.max(f64::EPSILON);
     }
     cells.extend(open.map(|pixel| pixel.into_cell(1.0 / px_per_ns)));
 }
 
-/// An unknown ink is drawn as the last one rather than not at all.
+/// Maps unknown inks to the last ink, so that they are still drawn.
 fn known(ink: u8) -> u8 {
     ink.min(INKS as u8 - 1)
 }
 
-/// The stretches of a level that reach into the window.
+/// Level buckets that overlap the window.
 fn stretches(level: &Level, window: TimeWindow) -> Range<usize> {
     let width = level.width_ns as f64;
     let first = (window.start_ns / width).floor().max(0.0) as usize;
@@ -128,7 +131,8 @@ fn stretches(level: &Level, window: TimeWindow) -> Range<usize> {
     first.min(level.stretches as usize)..last.min(level.stretches as usize)
 }
 
-/// Appends the cells of a lane as a level has them; its stretches should be no wider than a pixel.
+/// Appends the cells of a lane from a precomputed level. The level's buckets should not be wider
+/// than a pixel.
 pub(crate) fn cells_of_level(level: &Level, lane: usize, window: TimeWindow, width_px: f64, cells: &mut Vec<Cell>) {
     let px_per_ns = width_px / window.width_ns();
     let width = level.width_ns as f64;
@@ -150,19 +154,19 @@ pub(crate) fn cells_of_level(level: &Level, lane: usize, window: TimeWindow, wid
     cells.extend(open.map(|pixel| wide(pixel, px_per_ns, width)));
 }
 
-/// A cell of stretches, as wide as one of them where that is more than a pixel.
+/// Cell for the accumulated buckets, at least as wide as a bucket and a pixel.
 fn wide(pixel: Pixel, px_per_ns: f64, width_ns: f64) -> Cell {
     let px = (width_ns * px_per_ns).max(1.0);
     let cell = pixel.into_cell(px / px_per_ns);
     Cell { x1: cell.x0 + px.ceil(), ..cell }
 }
 
-/// The coarsest level whose stretches are no wider than a pixel.
+/// Returns the coarsest level with buckets not wider than a pixel.
 pub(crate) fn level_for(levels: &[Level], ns_per_px: f64) -> Option<&Level> {
     levels.iter().rev().find(|level| level.width_ns as f64 <= ns_per_px)
 }
 
-/// Several lanes as one: the time of each ink by pixel.
+/// Several lanes combined: time by pixel and ink.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
     time: Vec<[f32; INKS]>,
@@ -171,7 +175,7 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// Forgets what was added.
+    /// Clears the accumulated lanes.
     pub(crate) fn clear(&mut self, width_px: f64) {
         let pixels = width_px.ceil().max(1.0) as usize;
         self.time.clear();
@@ -199,7 +203,7 @@ impl Fold {
         }
     }
 
-    /// Adds a lane as a level has it.
+    /// Adds a lane from a precomputed level.
     pub(crate) fn add_level(&mut self, level: &Level, lane: usize, window: TimeWindow, width_px: f64) {
         self.lanes += 1;
         let px_per_ns = width_px / window.width_ns();
@@ -226,7 +230,7 @@ impl Fold {
         }
     }
 
-    /// Appends the cells of all lanes together: a pixel that half of them use is half busy.
+    /// Appends the combined cells. A pixel that half the lanes use has busy fraction 0.5.
     pub(crate) fn cells(&self, cells: &mut Vec<Cell>) {
         for (pixel, time) in self.time.iter().enumerate() {
             let (ink, busy) = leading(&time.map(f64::from));
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn narrow_spans_share_a_pixel_and_the_longest_kind_colours_it() {
-        // 10 px over 1000 ns: a pixel is 100 ns. Three spans in pixel 2, one in pixel 5.
+        // 10 px over 1000 ns: a pixel is 100 ns. Three spans are in pixel 2, one in pixel 5.
         let lane = sample::lane(&[(0, 200, 210), (1, 220, 260), (0, 270, 290), (2, 540, 560)]);
         let found = of(&lane, 0.0, 1_000.0, 10.0);
         assert_eq!(found.len(), 2);
@@ -318,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_level_draws_what_the_spans_draw() {
-        // Two lanes of spans of 9 ns every 10: from far away a level gives the same pixels, counts and shares.
+        // Two lanes with a span of 9 ns per 10 ns. At low zoom a level produces the same pixels,
+        // counts and fractions.
         let timeline = sample::one_f_one_b(4, 64);
         let end = timeline.makespan_ns as f64;
         let level = Level::of(&timeline, &timeline.kind, 8_192);
@@ -333,7 +338,8 @@ mod tests {
             assert_eq!((count(&coarse), count(&exact)), (range.len() as u32, range.len() as u32));
             let busy = |cells: &[Cell]| cells.iter().map(|cell| cell.busy * (cell.x1 - cell.x0)).sum::<f64>();
             let whole: f64 = timeline.duration_ns[range].iter().map(|&ns| ns as f64).sum::<f64>() / end * 32.0;
-            // The level ends up to a stretch later than the timeline, and its shares are rounded up.
+            // A level can be up to a bucket longer than the timeline, and its fractions are rounded
+            // up.
             assert!((busy(&coarse) - whole).abs() < 0.05 * whole.max(1.0), "{} {whole}", busy(&coarse));
         }
     }
@@ -351,7 +357,8 @@ mod tests {
 
     #[test]
     fn folded_lanes_share_a_pixel_by_their_time() {
-        // Four pixels of 100 ns. One lane computes ink 0 from 0 to 200, the other ink 1 from 150 to 300.
+        // Four pixels of 100 ns. One lane contains ink 0 from 0 to 200, the other ink 1 from 150 to
+        // 300.
         let (one, other) = (sample::lane(&[(0, 0, 200)]), sample::lane(&[(1, 150, 300)]));
         let window = TimeWindow { start_ns: 0.0, end_ns: 400.0 };
         let mut fold = Fold::default();

@@ -1,4 +1,4 @@
-//! The whole of a chart in a strip below it, with the window that is shown; dragging moves it.
+//! Overview strip below a chart with a draggable window.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use super::rows;
 use super::scene::RIGHT;
 use super::watch::{SizeObserver, pixel_ratio, theme_version};
 
-/// Height of the strip, in px.
+/// Strip height in px.
 const HEIGHT: f64 = 14.0;
 
-/// Colours of a strip `height` pixels high, as many columns as the level has stretches, row by row: each pixel has the colour of the
-/// ink with most time in its lanes, as strongly as they are busy.
+/// Pixel colours for a strip with `height` rows and a column per level bucket, in row-major order.
+/// A pixel has the ink with the highest time in its lanes, and its opacity is the busy fraction.
 fn picture(level: &Level, ranks: usize, height: usize, paints: &[Paint; INKS], ground: Rgb) -> Vec<Rgb> {
     let columns = level.stretches as usize;
     let mut pixels = vec![ground; columns * height];
@@ -45,21 +45,21 @@ fn picture(level: &Level, ranks: usize, height: usize, paints: &[Paint; INKS], g
     pixels
 }
 
-/// Everything the strip needs between two paints.
+/// State of the strip between two paints.
 #[derive(Default)]
 struct Strip {
     raster: Raster,
-    /// Width and extent that the raster was made for, and the number of the picture.
+    /// Cache key: width, extent and version.
     made_for: Option<(usize, u64, u64)>,
 }
 
-/// The strip.
+/// Overview strip component.
 #[component]
 pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
     let canvas: NodeRef<html::Canvas> = NodeRef::new();
     let strip = StoredValue::new_local(Strip::default());
     let width = RwSignal::new(0.0_f64);
-    // Counts the pictures: a new timeline, new inks or a new theme make another one.
+    // Increases when timeline, inks or theme change, and invalidates the raster.
     let version = StoredValue::new(0_u64);
     let dragged = StoredValue::new(None::<f64>);
     let observer = StoredValue::new_local(None::<SizeObserver>);
@@ -97,7 +97,7 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
             let Some(Some(canvas)) = canvas.try_get_untracked() else { return };
             let Some(Some(style)) = chart.painter.try_with_value(|painter| painter.style().cloned()) else { return };
             let picture_number = version.try_get_value().unwrap_or(0);
-            // Nothing is left to paint where the component is gone meanwhile.
+            // After unmounting there is nothing to paint.
             let _painted =
                 strip.try_update_value(|strip| paint(strip, chart, &canvas, &style, (window, extent, picture_number)));
         });
@@ -119,14 +119,15 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
             on:pointerdown=move |event| {
                 let at = to(&event);
                 let window = chart.shown_untracked();
-                // Where the press is inside the window, it is held there; else the window comes to it.
+                // A press inside the window drags it from this point. A press outside centres the
+                // window there.
                 let inside = at >= window.start_ns && at <= window.end_ns;
                 if !inside {
                     centre_at(at);
                 }
                 dragged.set_value(Some(if inside { at - window.centre_ns() } else { 0.0 }));
                 if let Some(canvas) = canvas.get_untracked() {
-                    // Without capture a drag ends at the edge of the strip, which is no fault.
+                    // If pointer capture fails, a drag ends at the edge of the strip.
                     drop(canvas.set_pointer_capture(event.pointer_id()));
                 }
             }
@@ -163,7 +164,7 @@ fn paint(
     let image = ImageData::new_with_u8_clamped_array_and_sh(Clamped(raster.bytes()), columns, lines).ok()?;
     let left = (rows::HEADER * ratio).round();
     context.put_image_data(&image, left, 0.0).ok()?;
-    // What is not shown is dimmed; the window has a frame.
+    // Dims the time outside the window and draws a frame around the window.
     let at = |ns: f64| left + (ns / (extent.max(1) as f64)).clamp(0.0, 1.0) * width as f64;
     let (from, to) = (at(window.start_ns), at(window.end_ns));
     context.set_fill_style_str(&style.chrome.panel);
@@ -219,7 +220,7 @@ mod tests {
         let paints = paints(Theme::Light, white);
         let pixels = picture(&level, 2, 4, &paints, white);
         assert_eq!(pixels.len(), 64 * 4);
-        // Rank 0 begins with a forward and fills it; rank 1 waits for it.
+        // Rank 0 starts with a forward, and rank 1 waits for it.
         assert_eq!(pixels[0], paints[0].fill);
         assert_eq!(pixels[3 * 64], white);
         assert_eq!(picture(&level, 9, 4, &paints, white), vec![white; 256], "an overview of fewer lanes");

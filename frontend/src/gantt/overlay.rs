@@ -1,6 +1,6 @@
-//! Paints what follows the pointer: time cursor, outlines, the arrow of the selection, the band.
+//! Paints time cursor, span outlines, dependency arrows and selection rectangle.
 //!
-//! It has a canvas of its own above the bars, so that moving the pointer repaints none of them.
+//! The overlay is a separate canvas above the bars, so pointer movements do not repaint the bars.
 
 use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
@@ -13,25 +13,22 @@ use super::rows::{self, Lane};
 use super::scene::Scene;
 use super::time_text;
 
-/// Arrows to spans that waited for the selection: more of them would hide the chart.
+/// Maximum number of arrows to dependent spans. A larger number would hide the chart.
 const MAX_ARROWS: usize = 16;
 
-/// What follows the pointer.
+/// Markers on the overlay.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Marks {
-    /// The selected span.
     pub(crate) selected: Option<usize>,
-    /// The span under the pointer.
     pub(crate) hovered: Option<usize>,
-    /// The time under the pointer.
+    /// Time under the pointer.
     pub(crate) cursor_ns: Option<f64>,
-    /// The band that is being dragged, in px of the canvas.
+    /// Selection rectangle during a drag, in canvas px.
     pub(crate) band: Option<Band>,
-    /// The selected area.
     pub(crate) area: Option<Area>,
 }
 
-/// Paints the marks over a scene.
+/// Paints the markers over a scene.
 pub(crate) fn paint(canvas: &HtmlCanvasElement, scene: Scene<'_>, marks: Marks, style: &Style) {
     let Some(context) = scene.size.prepare(canvas) else { return };
     let chrome = &style.chrome;
@@ -67,14 +64,14 @@ pub(crate) fn paint(canvas: &HtmlCanvasElement, scene: Scene<'_>, marks: Marks, 
     context.restore();
 }
 
-/// The first spans on other lanes that could start because this one ended.
+/// First spans on other lanes whose start was bound by the end of this span.
 fn waiting_for(timeline: &Timeline, span: usize) -> Vec<usize> {
     let bound = timeline.bound_by.iter().enumerate();
     let waiting = bound.filter(|&(later, &bound)| bound as usize == span && later != span + 1);
     waiting.map(|(later, _)| later).take(MAX_ARROWS).collect()
 }
 
-/// Left, top, width and height of a span on the canvas; at least 3 px wide, so that it can be found.
+/// Left, top, width and height on the canvas. The minimum width is 3 px for visibility.
 pub(crate) fn span_box(scene: &Scene<'_>, timeline: &Timeline, span: usize) -> (f64, f64, f64, f64) {
     let (from, to) = (scene.x(timeline.start_ns[span] as f64), scene.x(timeline.end_ns(span) as f64));
     let computes = SpanKind::from_index(timeline.kind[span]).is_some_and(SpanKind::is_compute_lane);
@@ -110,7 +107,7 @@ fn cursor(context: &CanvasRenderingContext2d, scene: &Scene<'_>, ns: f64, chrome
     context.set_global_alpha(1.0);
 }
 
-/// From the end of a span to the start of one that waited for it.
+/// Draws an arrow from the end of a span to the start of a dependent span.
 fn arrow(
     context: &CanvasRenderingContext2d,
     scene: &Scene<'_>,
@@ -126,7 +123,7 @@ fn arrow(
     let (from_x, from_y) = (left + width, top + height / 2.0);
     let (to_x, to_y) = (to_left, to_top + to_height / 2.0);
     if (from_y - to_y).abs() < 1.0 && to_x - from_x < 6.0 {
-        // Its neighbour on the left; an arrow of no length tells nothing.
+        // The spans are adjacent, and an arrow with zero length is useless.
         return;
     }
     let bend = ((to_x - from_x).abs() / 2.0).clamp(8.0, 40.0);
@@ -153,7 +150,7 @@ fn arrow(
     context.set_global_alpha(1.0);
 }
 
-/// Top and bottom on the canvas of the rows that show some ranks.
+/// Canvas top and bottom of the rows that contain `ranks`.
 fn rows_of(scene: &Scene<'_>, ranks: &[usize]) -> Option<(f64, f64)> {
     let places = ranks.iter().map(|&rank| scene.y(scene.layout.row_of(rank)));
     let (top, last) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
@@ -166,7 +163,7 @@ fn selected_area(context: &CanvasRenderingContext2d, scene: &Scene<'_>, area: &A
     frame(context, (left, top, right - left, bottom - top), chrome);
 }
 
-/// A rectangle (left, top, width, height) that lets the bars be seen.
+/// Draws a transparent rectangle (left, top, width, height), so that the bars remain visible.
 fn frame(context: &CanvasRenderingContext2d, (left, top, width, height): (f64, f64, f64, f64), chrome: &Chrome) {
     context.set_fill_style_str(&chrome.accent);
     context.set_global_alpha(0.18);
@@ -181,7 +178,7 @@ fn band(context: &CanvasRenderingContext2d, scene: &Scene<'_>, band: Band, chrom
     let plot = scene.size.plot();
     let inside = |x: f64| (x - rows::HEADER).clamp(0.0, plot);
     let (from, to) = (inside(band.left), inside(band.right));
-    // Whole rows are selected; a band that began on the axis means time alone.
+    // The selection covers full rows. A drag that starts on the axis selects only time.
     let row = |y: f64| scene.layout.at(y.clamp(0.0, scene.size.rows() - 1.0), scene.scrolled).map(|(row, _)| row);
     let (top, bottom) = match (row(band.top), row(band.bottom)) {
         (Some(first), Some(last)) if band.bottom < scene.size.rows() => {
@@ -204,6 +201,6 @@ fn band(context: &CanvasRenderingContext2d, scene: &Scene<'_>, band: Band, chrom
     context.set_fill_style_str(&chrome.ink);
     context.set_text_align("left");
     context.set_text_baseline("middle");
-    // A canvas refuses text only for want of arguments.
+    // `fill_text` cannot fail with these arguments.
     let _ = context.fill_text(&text, left, middle + 0.5);
 }

@@ -1,4 +1,5 @@
-//! Paints a chart: idle time, bars, labels and critical path into a picture, headers and axis around it. Decides nothing.
+//! Paints idle time, bars, labels and critical path into a raster image, and row headers and axis
+//! around it. Contains no layout logic.
 
 use api::planner::timeline::levels::Level;
 use api::planner::timeline::{SpanKind, Timeline};
@@ -14,10 +15,10 @@ use super::rows::{self, Lane};
 use super::scene::{Content, Scene};
 use super::{label, ticks};
 
-/// Distance of the lines of idle time, in px.
+/// Distance between hatch lines of idle time, in px.
 const HATCH: f64 = 6.0;
 
-/// Buffers and styles that live from paint to paint, so that a paint allocates nothing per span.
+/// Buffers and styles reused by all paints, which avoids allocations per span.
 #[derive(Default)]
 pub(crate) struct Painter {
     cells: Vec<Cell>,
@@ -29,12 +30,12 @@ pub(crate) struct Painter {
 }
 
 impl Painter {
-    /// Colours and fonts, as read at the last paint.
+    /// Colours and fonts of the last paint.
     pub(crate) const fn style(&self) -> Option<&Style> {
         self.style.as_ref()
     }
 
-    /// Paints a scene; gives the number of spans that its cells stand for.
+    /// Paints a scene and returns the number of spans in its cells.
     pub(crate) fn paint(&mut self, canvas: &HtmlCanvasElement, scene: Scene<'_>, theme_version: u32) -> Option<u64> {
         let context = scene.size.prepare(canvas)?;
         let ratio = scene.size.ratio;
@@ -48,7 +49,7 @@ impl Painter {
         Some(spans)
     }
 
-    /// Paints the rows into the picture.
+    /// Paints the rows into the raster image.
     fn picture(&mut self, style: &Style, scene: &Scene<'_>) -> u64 {
         let ratio = scene.size.ratio;
         let pixels = |px: f64| (px * ratio).round().max(0.0) as usize;
@@ -56,7 +57,7 @@ impl Painter {
         let source = Source::of(scene);
         let mut spans = 0;
         let pinned = pixels(scene.layout.pinned_height());
-        // Pinned rows come last, over those that scroll beneath them.
+        // Pinned rows are painted last, over the scrolled rows.
         let (stay, scroll): (Vec<usize>, Vec<usize>) = scene.rows().partition(|&row| scene.layout.is_pinned(row));
         for row in scroll {
             spans += self.row(style, scene, source, row);
@@ -100,9 +101,9 @@ impl Painter {
         spans
     }
 
-    /// The cells of one lane of a row.
+    /// Collects the cells for a lane in a row.
     fn collect(&mut self, scene: &Scene<'_>, source: Source<'_>, row: &Row, lane: Lane) {
-        // Cells are as narrow as a device pixel.
+        // The minimum cell width is one device pixel.
         let width = self.raster.width() as f64;
         let number = |rank: usize| 2 * rank + usize::from(lane == Lane::Communication);
         let is_fold = matches!(row, Row::Fold(_));
@@ -190,7 +191,7 @@ impl Painter {
         }
         let ratio = scene.size.ratio;
         let lane = timeline.compute_lane(rank);
-        // Each span of the path ends before the next begins, so that the ends are in order too.
+        // Spans of the path do not overlap, so their ends are also sorted.
         let left = |&span: &u32| (timeline.end_ns(span as usize) as f64) < scene.window.start_ns;
         let first = timeline.critical_path.partition_point(left);
         let pixel = |ns: f64| ((scene.x(ns) - rows::HEADER) * ratio).round().max(0.0) as usize;
@@ -208,18 +209,18 @@ impl Painter {
         }
     }
 
-    /// Puts the picture on the canvas.
+    /// Copies the raster image to the canvas.
     fn put(&self, context: &CanvasRenderingContext2d, scene: &Scene<'_>) {
         let (width, height) = (self.raster.width() as u32, self.raster.height() as u32);
         let left = (rows::HEADER * scene.size.ratio).round();
-        // A picture is refused only where its size is not that of its pixels.
+        // `ImageData` rejects only buffers with the wrong size.
         if let Ok(image) = ImageData::new_with_u8_clamped_array_and_sh(Clamped(self.raster.bytes()), width, height) {
             let _ = context.put_image_data(&image, left, 0.0);
         }
     }
 }
 
-/// What the cells of a paint are read from.
+/// Cell input.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Level(&'a Level),
@@ -227,7 +228,7 @@ enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Communication inside the actions of a scene.
+    /// Exposed communication inside actions.
     fn inside(scene: &Scene<'a>) -> Option<Self> {
         let Content::Spans { inks, .. } = scene.content else { return None };
         let inside = inks.inside.as_ref()?;
@@ -236,7 +237,7 @@ impl<'a> Source<'a> {
         Some(lod::level_for(&inside.levels, pixel_ns).map_or(spans, Self::Level))
     }
 
-    /// A level where the spans in view are many, else the spans themselves.
+    /// Selects a level for a large number of visible spans, otherwise the spans.
     fn of(scene: &Scene<'a>) -> Self {
         let (timeline, inks) = match scene.content {
             Content::Overview(overview) => return Self::Level(&overview.level),
@@ -256,7 +257,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Left and right edge of a cell, in device pixels, with a gap to its right neighbour.
+/// Left and right cell edge in device pixels, with a gap to the right neighbour.
 fn bar(cell: &Cell, ratio: f64) -> (usize, usize) {
     let (left, right) = (cell.x0.round().max(0.0) as usize, cell.x1.round().max(0.0) as usize);
     let right = right.max(left + 1);
@@ -264,7 +265,7 @@ fn bar(cell: &Cell, ratio: f64) -> (usize, usize) {
     (left, right - gap)
 }
 
-/// How strongly a pixel that is partly busy is inked, in four steps; never so faint that it cannot be seen.
+/// Opacity for a partly busy pixel in four steps. The minimum opacity is still visible.
 fn shade(busy: f64) -> u8 {
     match busy {
         b if b > 0.75 => 255,
@@ -290,7 +291,7 @@ fn headers(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>)
         context.set_text_align("right");
         let text =
             scene.layout.row(row).map(|row| label::header(row, &scene.layout.names, scene.folds)).unwrap_or_default();
-        // A canvas refuses text only for want of arguments.
+        // `fill_text` cannot fail with these arguments.
         let _ = context.fill_text(&text, rows::HEADER - 8.0, middle);
         if is_pinned {
             context.set_fill_style_str(&style.chrome.accent);

@@ -1,17 +1,15 @@
-//! Colours of the span kinds, safe for every type of colour vision.
+//! Colours of the span kinds, distinguishable for all types of colour vision.
 
 use api::planner::timeline::SpanKind;
 
-/// Light or dark page.
+/// Page theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// Dark ink on a light page.
     Light,
-    /// Light ink on a dark page.
     Dark,
 }
 
-/// Fill of a kind, as a CSS colour.
+/// Fill of a span kind as a CSS colour.
 pub(crate) const fn fill(kind: SpanKind, theme: Theme) -> &'static str {
     match (kind, theme) {
         (SpanKind::Forward, _) => "#0072b2",
@@ -25,7 +23,7 @@ pub(crate) const fn fill(kind: SpanKind, theme: Theme) -> &'static str {
     }
 }
 
-/// Outline of the kinds that are too light to stand out from a light page.
+/// Outline for kinds with low contrast against a light page.
 pub(crate) const fn outline(kind: SpanKind, theme: Theme) -> Option<&'static str> {
     match (kind, theme) {
         (SpanKind::InputGrad, Theme::Light) => Some("#2a8fb3"),
@@ -37,23 +35,23 @@ pub(crate) const fn outline(kind: SpanKind, theme: Theme) -> Option<&'static str
 const DARK_INK: &str = "#101418";
 const LIGHT_INK: &str = "#ffffff";
 
-/// The ink that is easier to read on a kind's fill.
+/// Text colour with the better contrast on a kind's fill.
 pub(crate) fn ink(kind: SpanKind, theme: Theme) -> &'static str {
     readable_on(fill(kind, theme))
 }
 
-/// The ink that is easier to read on a CSS colour "#rrggbb".
+/// Text colour with the better contrast on a CSS colour "#rrggbb".
 pub(crate) fn readable_on(colour: &str) -> &'static str {
     let ground = luminance(colour);
     if contrast(ground, luminance(LIGHT_INK)) >= contrast(ground, luminance(DARK_INK)) { LIGHT_INK } else { DARK_INK }
 }
 
-/// Contrast ratio of two luminances as WCAG 2.2 defines it, from 1 to 21.
+/// Contrast ratio of two luminances as defined in WCAG 2.2, from 1 to 21.
 fn contrast(one: f64, other: f64) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Relative luminance of "#rrggbb" as WCAG 2.2 defines it, from 0 to 1.
+/// Relative luminance of "#rrggbb" as defined in WCAG 2.2, from 0 to 1.
 fn luminance(colour: &str) -> f64 {
     let channel = |at: usize| {
         let byte = colour.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
@@ -63,7 +61,7 @@ fn luminance(colour: &str) -> f64 {
     0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
 }
 
-/// Kinds of the legend: those drawn alike share an entry.
+/// Legend entries. Kinds with the same appearance share an entry.
 pub(crate) const LEGEND: [(SpanKind, &str); 6] = [
     (SpanKind::Forward, "forward"),
     (SpanKind::Backward, "backward"),
@@ -80,7 +78,7 @@ mod tests {
     #[test]
     fn luminance_and_contrast_are_those_of_wcag() {
         assert!((contrast(luminance("#ffffff"), luminance("#000000")) - 21.0).abs() < 1e-9);
-        // A published pair: #777777 on white is 4.48.
+        // Published value: #777777 on white has contrast 4.48.
         assert!((contrast(luminance("#777777"), luminance("#ffffff")) - 4.48).abs() < 0.005);
     }
 

@@ -1,7 +1,7 @@
-//! A timeline as a picture that other programs take: SVG of what is shown, small however many spans there are.
+//! SVG export of the visible timeline range, with a size independent of the span count.
 //!
-//! Spans of one kind that follow each other within a pixel become one bar, so that a picture has at most a bar per pixel and
-//! lane, whatever the timeline holds.
+//! Consecutive spans of the same kind within a pixel are merged into a bar, so the pixel width
+//! limits the bar count per lane.
 
 use std::fmt::Write as _;
 
@@ -12,30 +12,30 @@ use super::palette::{LEGEND, Theme, fill, ink, outline};
 use super::rows::{AXIS, HEADER, Lane, ROW, RowNames, lane_box};
 use super::{TimeWindow, label, ticks};
 
-/// Width of the picture, in px.
+/// Image width in px.
 const WIDTH: f64 = 1200.0;
-/// Free room to the right of the last bar, in px.
+/// Margin to the right of the last bar, in px.
 const RIGHT: f64 = 12.0;
-/// Height of the title, and of the legend, in px.
+/// Height of the title in px.
 const TITLE: f64 = 28.0;
 const LEGEND_HEIGHT: f64 = 24.0;
-/// More ranks than this are not drawn; a note says how many there are.
+/// Maximum number of exported ranks. A note states the total rank count.
 const MAX_RANKS: usize = 256;
-/// Characters are about so wide, in px.
+/// Approximate character width in px.
 const LETTER: f64 = 7.0;
 const DIGIT: f64 = 6.5;
 
-/// A bar of one colour.
+/// Single-colour bar.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bar {
     kind: SpanKind,
     from: f64,
     to: f64,
-    /// The span, where the bar is only one.
+    /// Span index if the bar contains a single span.
     span: Option<usize>,
 }
 
-/// The picture of a stretch of time. The title is shown as text, whatever it holds.
+/// Renders a time range as SVG. Escapes the title.
 pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: Theme) -> String {
     let ranks = (timeline.ranks as usize).min(MAX_RANKS);
     let plot = WIDTH - HEADER - RIGHT;
@@ -159,7 +159,7 @@ fn draw(out: &mut String, timeline: &Timeline, bar: Bar, (y, tall): (f64, f64), 
     out.push('\n');
 }
 
-/// The bars of a lane, in px of the plot.
+/// Bars of a lane, in px of the plot.
 fn bars(timeline: &Timeline, lane: usize, window: TimeWindow, plot: f64) -> Vec<Bar> {
     let offset = |lane: usize| timeline.lane_offsets.get(lane).map_or(0, |offset| *offset as usize);
     let mut bars: Vec<Bar> = Vec::new();
@@ -173,7 +173,8 @@ fn bars(timeline: &Timeline, lane: usize, window: TimeWindow, plot: f64) -> Vec<
         let from = window.x_of(start, plot).clamp(0.0, plot);
         let to = window.x_of(end, plot).clamp(0.0, plot);
         match bars.last_mut() {
-            // Both narrower than a pixel and in the same one: one bar of the first one's kind.
+            // Both bars are narrower than a pixel and start in the same pixel, so they are merged
+            // into the first bar's kind.
             Some(last) if to - last.from < 1.0 => {
                 last.to = to;
                 last.span = None;
@@ -184,7 +185,7 @@ fn bars(timeline: &Timeline, lane: usize, window: TimeWindow, plot: f64) -> Vec<
     bars
 }
 
-/// Text that stands in XML as itself.
+/// Escapes a text for XML.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -213,7 +214,8 @@ mod tests {
     fn every_span_of_a_small_plan_is_a_bar_with_its_label() {
         let timeline = one_f_one_b(4, 8);
         let picture = svg(&timeline, whole(&timeline), "1F1B", Theme::Light);
-        // 4 x 8 forwards and as many backwards, the largest with letters; the legend has six more of ten pixels.
+        // 4 x 8 forwards and 4 x 8 backwards, with letters on the widest bars. The legend adds six
+        // bars of ten pixels.
         for kind in [SpanKind::Forward, SpanKind::Backward] {
             let bars = picture.matches(&format!("fill=\"{}\"", fill(kind, Theme::Light))).count();
             assert_eq!(bars, 33, "{kind:?}");
@@ -234,7 +236,7 @@ mod tests {
         let spans: Vec<(u8, u64, u64)> = (0..200_000).map(|at| ((at % 2) as u8, at * 10, at * 10 + 10)).collect();
         let timeline = lane(&spans);
         let bars = bars(&timeline, 0, whole(&timeline), WIDTH - HEADER - RIGHT);
-        // At most two a pixel.
+        // At most two bars per pixel.
         assert!(bars.len() <= 2_300 && bars.len() > 500, "{}", bars.len());
         assert!(svg(&timeline, whole(&timeline), "many", Theme::Light).len() < 400_000);
     }

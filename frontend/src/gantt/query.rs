@@ -1,10 +1,10 @@
-//! What is searched for in a chart: "r3 mb7 B", "stage 5", "> 10 ms", "critical".
+//! Search queries of a chart, for example "r3 mb7 B", "stage 5", "> 10 ms" or "critical".
 
 use api::planner::timeline::{SpanKind, Timeline};
 
 use super::walk::is_critical;
 
-/// What is looked for; every part that is given must hold.
+/// Search query. A span must satisfy all given conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Query {
     rank: Option<u32>,
@@ -16,7 +16,7 @@ pub(crate) struct Query {
     critical: bool,
 }
 
-/// Words that say a kind.
+/// Keywords for span kinds.
 const WORDS: [(&str, &[SpanKind]); 15] = [
     ("f", &[SpanKind::Forward]),
     ("forward", &[SpanKind::Forward]),
@@ -36,11 +36,11 @@ const WORDS: [(&str, &[SpanKind]); 15] = [
 ];
 
 impl Query {
-    /// Reads a text.
+    /// Parses a query.
     ///
     /// # Errors
     ///
-    /// The word that cannot be read.
+    /// Returns the first invalid word.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
         let lower = text.to_lowercase().replace(',', " ").replace("> ", ">").replace("< ", "<");
@@ -49,7 +49,7 @@ impl Query {
             if let Some(bound) = word.strip_prefix('>').or_else(|| word.strip_prefix('<')) {
                 let time = match duration_ns(bound) {
                     Some(time) => Some(time),
-                    // "> 10 ms": the unit is a word of its own.
+                    // In "> 10 ms" the unit is a separate word.
                     None => words.peek().and_then(|unit| duration_ns(&format!("{bound}{unit}"))).inspect(|_| {
                         words.next();
                     }),
@@ -81,7 +81,7 @@ impl Query {
             "r" | "rank" => self.rank = Some(value),
             "s" | "stage" => self.stage = Some(value),
             "mb" | "m" | "microbatch" | "group" => self.microbatch = Some(value),
-            // As it stands in the bars: "F12".
+            // Same notation as in the bars: "F12".
             "f" | "b" | "i" | "w" => {
                 self.kinds
                     .extend(WORDS.iter().find(|(short, _)| *short == name).map_or(&[] as &[_], |(_, kinds)| kinds));
@@ -92,12 +92,12 @@ impl Query {
         Ok(())
     }
 
-    /// Whether it asks for anything.
+    /// Returns true if the query has no condition.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The spans that it means, in order of time.
+    /// Matching spans, sorted by time.
     pub(crate) fn matches(&self, timeline: &Timeline) -> Vec<usize> {
         if self.is_empty() {
             return Vec::new();
@@ -131,7 +131,7 @@ impl Query {
     }
 }
 
-/// Reads "10ms" in ns.
+/// Parses a duration such as "10ms" and returns ns.
 fn duration_ns(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_alphabetic())?;
     let (number, unit) = text.split_at(split);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn durations_bound_from_both_sides() {
-        // Forwards take 1,000 ns, backwards 2,000, sends 100.
+        // Durations: forward 1,000 ns, backward 2,000 ns, send 100 ns.
         assert!(found(">1.5us").iter().all(|&(_, kind, _)| kind == 1) && found(">1.5us").len() == 6);
         assert_eq!(found("> 0.5 us < 1.5 us").len(), 6);
         assert!(found("<200ns").iter().all(|&(_, kind, _)| kind >= 4));

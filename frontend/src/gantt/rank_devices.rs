@@ -1,13 +1,13 @@
-//! Devices of the ranks of a timeline, by which times of different layouts are compared.
+//! Device count per rank, for time comparisons across layouts.
 
 use api::planner::outcome::Planned;
 
-/// Devices of every rank of a timeline.
+/// Device count per rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RankDevices {
-    /// All ranks have this many.
+    /// Equal device count for all ranks.
     Uniform(u32),
-    /// Each rank has its own number.
+    /// Individual count per rank.
     Each(Vec<u32>),
 }
 
@@ -18,8 +18,9 @@ impl Default for RankDevices {
 }
 
 impl RankDevices {
-    /// The devices of the ranks of one iteration of a plan: TP x CP. `context` is the context-parallel degree of the scenario;
-    /// pipelines and modules with degrees of their own have theirs.
+    /// Device count per rank for one iteration of a plan: TP x CP. `context` is the
+    /// context-parallel degree of the scenario. Pipelines and modules with individual degrees use
+    /// these degrees.
     pub(crate) fn of(planned: &Planned, iteration: usize, context: u32) -> Self {
         if let Some(placement) = &planned.placement {
             return Self::Each(placement.devices.iter().map(|(first, end)| end.saturating_sub(*first)).collect());
@@ -34,7 +35,7 @@ impl RankDevices {
         Self::Each(rows.collect())
     }
 
-    /// Devices of a rank, at least one.
+    /// Device count of a rank, at least 1.
     pub(crate) fn of_rank(&self, rank: usize) -> f64 {
         let devices = match self {
             Self::Uniform(devices) => *devices,
@@ -44,12 +45,10 @@ impl RankDevices {
     }
 }
 
-/// Devices of the ranks of a timeline and of the timeline that it is compared with.
+/// Device counts for a timeline and the compared timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ComparedDevices {
-    /// Of the timeline.
     pub(crate) own: RankDevices,
-    /// Of the other timeline.
     pub(crate) other: RankDevices,
 }
 

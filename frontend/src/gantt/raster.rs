@@ -1,14 +1,15 @@
-//! A picture of device pixels that the bars are painted into.
+//! Raster image in device pixels for the bars.
 //!
-//! A canvas takes a call for every bar and dulls at a hundred thousand of them; here a lane is one line of pixels, made once and
-//! copied down its height, so that a paint costs what the picture has pixels, however many spans there are.
+//! Canvas drawing needs a call per bar and becomes slow at about 100,000 bars. This module fills a
+//! pixel line per lane and copies it to all the lane's pixel rows. The cost depends on the image
+//! size, not on the span count.
 
-/// An opaque colour.
+/// Opaque colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Rgb(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
 impl Rgb {
-    /// Reads "#rrggbb"; black where it is not one.
+    /// Parses "#rrggbb" or "#rgb". Returns black for invalid input.
     pub(crate) fn parse(css: &str) -> Self {
         let channel = |at: usize| css.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let long = || Some(Self(channel(1)?, channel(3)?, channel(5)?));
@@ -20,7 +21,7 @@ impl Rgb {
         long().or_else(short).unwrap_or_default()
     }
 
-    /// This colour laid over a ground, in parts of 255.
+    /// Blends this colour over a background. `parts` is the opacity in units of 1/255.
     pub(crate) const fn over(self, ground: Self, parts: u8) -> Self {
         const fn mix(top: u8, ground: u8, parts: u8) -> u8 {
             ((top as u32 * parts as u32 + ground as u32 * (255 - parts as u32) + 127) / 255) as u8
@@ -33,7 +34,7 @@ impl Rgb {
     }
 }
 
-/// Pixels, row by row, four bytes each: red, green, blue, opaque.
+/// RGBA pixels in row-major order. Alpha is always 255.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Raster {
     width: usize,
@@ -42,7 +43,7 @@ pub(crate) struct Raster {
 }
 
 impl Raster {
-    /// Takes a size and fills the picture with one colour.
+    /// Resizes the image and fills it with a colour.
     pub(crate) fn clear(&mut self, width: usize, height: usize, colour: Rgb) {
         (self.width, self.height) = (width, height);
         self.bytes.resize(width * height * 4, 0);
@@ -55,30 +56,30 @@ impl Raster {
         }
     }
 
-    /// Width, in device pixels.
+    /// Width in device pixels.
     pub(crate) const fn width(&self) -> usize {
         self.width
     }
 
-    /// Height, in device pixels.
+    /// Height in device pixels.
     pub(crate) const fn height(&self) -> usize {
         self.height
     }
 
-    /// The pixels.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Lays diagonal lines of a colour, `period` pixels apart and `strength` strong, over a rectangle.
+    /// Draws diagonal lines into a rectangle. `period` is the distance and `strength` the line
+    /// width, in pixels.
     pub(crate) fn hatch(&mut self, area: Area, colour: Rgb, period: usize, strength: usize) {
         let Some(area) = area.within(self.width, self.height) else { return };
         let period = period.max(1);
         for y in area.top..area.bottom {
             let row = y * self.width;
-            // The first pixel of a line: x + y is a multiple of the period.
+            // First pixel of a line: x + y is a multiple of the period.
             let mut x = area.left + (period - (area.left + y) % period) % period;
-            // A line that began left of the area reaches into it.
+            // Part of a line that starts left of the area.
             for strip in 0..strength.min(period) {
                 let at = x + strip;
                 if at >= area.left + period {
@@ -106,9 +107,9 @@ impl Raster {
         }
     }
 
-    /// Copies a line of colours down a height; where the line has none, the picture stays what it is.
+    /// Copies a pixel line to `height` rows. Pixels without a colour in the line remain unchanged.
     ///
-    /// The first and the last row take their colours from `edge`, which has the outlines.
+    /// The first and the last row use `edge`, which contains the outlines.
     pub(crate) fn lane(&mut self, line: &Line, top: i32, height: usize) {
         for step in 0..height {
             let Some(y) = moved(top, step).filter(|y| *y < self.height) else { continue };
@@ -126,7 +127,7 @@ impl Raster {
         }
     }
 
-    /// Lays a colour over the picture, as strongly as a mask says.
+    /// Blends a colour into the image with the mask's opacity.
     pub(crate) fn mask(&mut self, mask: &Mask, left: i32, top: i32, colour: Rgb) {
         for y in 0..mask.height {
             let Some(to_y) = moved(top, y).filter(|to| *to < self.height) else { continue };
@@ -149,13 +150,13 @@ impl Raster {
     }
 }
 
-/// A pixel so many steps from a start; none left of, or above, the picture.
+/// Pixel coordinate `start + steps`. Returns `None` for negative coordinates.
 fn moved(start: i32, steps: usize) -> Option<usize> {
     let start = isize::try_from(start).ok()?;
     start.checked_add_unsigned(steps).and_then(|at| usize::try_from(at).ok())
 }
 
-/// A rectangle of pixels; right and bottom are the first outside.
+/// Pixel rectangle. Right and bottom are exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) left: usize,
@@ -165,14 +166,14 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// The part inside a picture, if there is any.
+    /// Intersection with an image, or `None` if it is empty.
     fn within(self, width: usize, height: usize) -> Option<Self> {
         let area = Self { right: self.right.min(width), bottom: self.bottom.min(height), ..self };
         (area.left < area.right && area.top < area.bottom).then_some(area)
     }
 }
 
-/// How strongly each pixel of a sign is inked, in parts of 255.
+/// Glyph opacity per pixel, in units of 1/255.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mask {
     pub(crate) width: usize,
@@ -180,7 +181,8 @@ pub(crate) struct Mask {
     pub(crate) parts: Vec<u8>,
 }
 
-/// One line of pixels of a lane, and the line of its first and last row, where outlines run.
+/// Pixel line for a lane, with a separate `edge` line for the first and last row, which contains
+/// the outlines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line {
     body: Vec<u8>,
@@ -189,7 +191,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Takes a width and forgets all colours.
+    /// Resizes the line and clears all colours.
     pub(crate) fn clear(&mut self, width: usize) {
         for line in [&mut self.body, &mut self.edge] {
             line.clear();
@@ -198,7 +200,7 @@ impl Line {
         self.filled = false;
     }
 
-    /// Colours the pixels from `left` up to `right`, with an outline where there is one.
+    /// Fills the pixels `left..right`, with an optional outline.
     pub(crate) fn bar(&mut self, left: usize, right: usize, fill: Rgb, outline: Option<Rgb>) {
         let right = right.min(self.body.len() / 4);
         if left >= right {
@@ -212,7 +214,7 @@ impl Line {
         }
     }
 
-    /// To be said when all bars are in: a line without gaps is copied faster.
+    /// Finishes the line after the last bar. A line without gaps can be copied faster.
     pub(crate) fn close(&mut self) {
         self.filled = self.body.chunks_exact(4).all(|pixel| pixel[3] != 0);
     }
@@ -267,7 +269,7 @@ mod tests {
             assert_eq!(at(&raster, 1, y), if inside { RED } else { WHITE });
             assert_eq!(at(&raster, 3, y), WHITE);
         }
-        // Above the picture only what is inside is painted.
+        // Rows above the image are clipped.
         raster.lane(&line, -2, 3);
         assert_eq!((at(&raster, 1, 0), at(&raster, 2, 0)), (RED, RED));
     }

@@ -1,46 +1,46 @@
-//! Where each rank's row stands, and what it is called: a bar for what it computes, a thin strip below for what it sends.
+//! Row geometry and row names. A row contains a bar for computation and a thin strip below it for
+//! sends.
 
 use std::ops::Range;
 
 use api::planner::timeline::Timeline;
 
-/// Height of a row with the gap below it, in px.
+/// Row height including the gap, in px.
 pub(crate) const ROW: f64 = 20.0;
-/// Height of the bar of what a rank computes, in px.
+/// Computation bar height in px.
 pub(crate) const BAR: f64 = 15.0;
-/// Height of the strip of communication inside an action, at the lower edge of its bar, in px.
+/// Strip height for communication inside an action, at the lower bar edge, in px.
 pub(crate) const INSIDE: f64 = 3.0;
-/// Height of the strip of what a rank sends, in px.
+/// Send strip height in px.
 pub(crate) const STRIP: f64 = 4.0;
-/// Width of the row headers, in px.
+/// Row header width in px.
 pub(crate) const HEADER: f64 = 52.0;
-/// Height of the axis below the rows, in px.
+/// Axis height in px.
 pub(crate) const AXIS: f64 = 20.0;
-/// More rows than this scroll inside the chart.
+/// Maximum row count without scrolling.
 pub(crate) const ROWS_WITHOUT_SCROLLING: usize = 32;
 
-/// A lane of a rank.
+/// Lane of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// What the rank computes.
     Compute,
-    /// Communication inside its actions, drawn over their bars.
+    /// Communication inside actions, drawn over the bars.
     Inside,
-    /// What the rank sends.
+    /// Sends.
     Communication,
 }
 
-/// What the rows of a chart are called: ranks, or stages of pipelines that stand side by side.
+/// Row names: ranks, or stages if the timeline contains several pipelines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RowNames {
-    /// Ranks of every pipeline; none where rows are ranks of one pipeline, or of groups.
+    /// Ranks per pipeline. Empty for a single pipeline or for context-parallel groups.
     pipelines: Vec<Range<usize>>,
-    /// Whether rows are ranks that work in groups.
+    /// True if the ranks form context-parallel groups.
     is_grouped: bool,
 }
 
 impl RowNames {
-    /// Those of a timeline.
+    /// Returns the row names of a timeline.
     pub(crate) fn of(timeline: &Timeline) -> Self {
         if timeline.is_grouped() {
             return Self { pipelines: Vec::new(), is_grouped: true };
@@ -49,12 +49,13 @@ impl RowNames {
         Self { pipelines: if pipelines.len() > 1 { pipelines } else { Vec::new() }, is_grouped: false }
     }
 
-    /// Whether rows are ranks that work in groups.
+    /// Returns true if the ranks form context-parallel groups.
     pub(crate) const fn is_grouped(&self) -> bool {
         self.is_grouped
     }
 
-    /// Beside the row: "rank 3", or "P2·S1" for stage 1 of pipeline 2, both counted from 0 as in the table of pipelines.
+    /// Row header: "rank 3", or "P2·S1" for stage 1 of pipeline 2, numbered from 0 as in the
+    /// pipeline table.
     pub(crate) fn header(&self, rank: usize) -> String {
         match self.stage(rank) {
             Some((pipeline, stage)) => format!("P{pipeline}·S{stage}"),
@@ -62,7 +63,7 @@ impl RowNames {
         }
     }
 
-    /// In a sentence: "rank 3", or "pipeline 2 stage 1".
+    /// Row name in a sentence: "rank 3", or "pipeline 2 stage 1".
     pub(crate) fn words(&self, rank: usize) -> String {
         match self.stage(rank) {
             Some((pipeline, stage)) => format!("pipeline {pipeline} stage {stage}"),
@@ -70,14 +71,14 @@ impl RowNames {
         }
     }
 
-    /// Pipeline and stage of a row, where pipelines stand side by side.
+    /// Pipeline and stage for a row; `None` for a single pipeline.
     pub(crate) fn stage(&self, rank: usize) -> Option<(usize, usize)> {
         let pipeline = self.pipelines.iter().position(|ranks| ranks.contains(&rank))?;
         Some((pipeline, rank - self.pipelines[pipeline].start))
     }
 }
 
-/// Top and height of a lane inside its row, in px.
+/// Lane top and height inside a row, in px.
 pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
     match lane {
         Lane::Compute => (0.0, BAR),
@@ -90,7 +91,8 @@ pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Two ranks of one pipeline; then, with microbatches that stay on their rank, two pipelines of one stage.
+    /// First two ranks of one pipeline. Then the microbatches stay on their rank, which gives two
+    /// pipelines with one stage each.
     #[test]
     fn rows_are_ranks_or_stages_of_pipelines() {
         let mut timeline = super::super::sample::one_f_one_b(2, 3);

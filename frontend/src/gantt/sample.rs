@@ -1,8 +1,8 @@
-//! Small timelines for the tests of this folder.
+//! Small timelines for unit tests.
 
 use api::planner::timeline::{MemoryCurve, MicrobatchShape, NO_SPAN, Timeline};
 
-/// One rank that computes these spans (kind, start, end) and sends nothing.
+/// Timeline with one rank and the given compute spans (kind, start, end), without sends.
 pub(crate) fn lane(spans: &[(u8, u64, u64)]) -> Timeline {
     let count = spans.len();
     Timeline {

@@ -1,4 +1,4 @@
-//! What all charts of a page share beside their props: there is one pointer, and one taste.
+//! State shared by all charts of a page.
 
 use leptos::prelude::*;
 
@@ -10,27 +10,28 @@ thread_local! {
     static TOLD: ArcRwSignal<Option<String>> = ArcRwSignal::new(None);
 }
 
-/// How the selected span differs from the baseline's, in words; nothing while differences are not shown.
+/// Describes the difference between the selected span and its baseline counterpart. `None` if
+/// differences are hidden.
 pub(crate) fn selection_told() -> ArcRwSignal<Option<String>> {
     TOLD.with(Clone::clone)
 }
 
-/// The time under the pointer on the axis that the charts share, whichever chart it is over.
+/// Time under the pointer on the shared axis.
 pub(crate) fn cursor_ns() -> ArcRwSignal<Option<f64>> {
     CURSOR_NS.with(Clone::clone)
 }
 
-/// Whether the critical path is marked.
+/// True if the critical path is shown.
 pub(crate) fn critical_is_marked() -> ArcRwSignal<bool> {
     CRITICAL.with(Clone::clone)
 }
 
-/// Whether bars are coloured by how they differ from the baseline's.
+/// True if bar colours show differences from the baseline.
 pub(crate) fn differences_are_shown() -> ArcRwSignal<bool> {
     DIFFERENCES.with(Clone::clone)
 }
 
-/// Whether every chart is stretched to the whole width, in shares of its own makespan.
+/// True if charts are stretched to full width, with times relative to their makespan.
 pub(crate) fn axis_is_relative() -> ArcRwSignal<bool> {
     RELATIVE.with(Clone::clone)
 }

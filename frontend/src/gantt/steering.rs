@@ -1,4 +1,4 @@
-//! What can be done to a chart, by pointer, key or button: move the window, select, fold, pin.
+//! Chart actions for pointer, keyboard and buttons: move the window, select, fold, pin.
 
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
@@ -9,12 +9,12 @@ use super::gesture::Band;
 use super::layout::Row;
 use super::{Selection, TimeWindow, rows};
 
-/// Everything is to be shown.
+/// Shows the full time range.
 pub(crate) fn fit(chart: Chart) {
     chart.change(|_, extent| TimeWindow::fit(extent));
 }
 
-/// Selects a span and moves window and rows so that it is seen.
+/// Selects a span and makes it visible.
 pub(crate) fn show(chart: Chart, span: usize) {
     let Some(timeline) = chart.timeline.get_untracked() else { return };
     if span >= timeline.len() {
@@ -37,18 +37,18 @@ pub(crate) fn show(chart: Chart, span: usize) {
     }
 }
 
-/// Shows `factor` times as much time, keeping a time where it is.
+/// Multiplies the visible duration by `factor`. The time `about_ns` remains at its position.
 pub(super) fn zoom(chart: Chart, about_ns: f64, factor: f64) {
     chart.change(|window, extent| window.zoomed(about_ns, factor, extent));
 }
 
-/// Moves the window by pixels.
+/// Shifts the window by a distance in px.
 pub(super) fn pan_px(chart: Chart, px: f64) {
     let plot = chart.plot_width();
     chart.change(|window, extent| window.panned(-px / plot * window.width_ns(), extent));
 }
 
-/// The time that a key zooms about: under the pointer, else the selection, else the middle.
+/// Fixed time of a keyboard zoom: the pointer position, else the selection, else the centre.
 pub(super) fn anchor(chart: Chart) -> f64 {
     let window = chart.shown_untracked();
     let inside = |ns: &f64| *ns >= window.start_ns && *ns <= window.end_ns;
@@ -72,7 +72,7 @@ pub(crate) fn zoom_to_selection(chart: Chart) {
     }
 }
 
-/// Selects the span that a walk from the selected one ends at.
+/// Selects the span that `to` returns for the selected span.
 pub(super) fn walk_to(chart: Chart, to: impl FnOnce(&Timeline, Option<usize>, TimeWindow) -> Option<usize>) {
     let Some(timeline) = chart.timeline.get_untracked() else { return };
     let selected = untrack(|| chart.selected()).filter(|&span| span < timeline.len());
@@ -81,14 +81,14 @@ pub(super) fn walk_to(chart: Chart, to: impl FnOnce(&Timeline, Option<usize>, Ti
     }
 }
 
-/// The stretch of time under a band.
+/// Time range under a selection rectangle.
 pub(super) fn window_of(chart: Chart, band: Band) -> TimeWindow {
     let (plot, window) = (chart.plot_width(), chart.shown_untracked());
     let ns = |x: f64| window.ns_at((x - rows::HEADER).clamp(0.0, plot), plot);
     TimeWindow { start_ns: ns(band.left), end_ns: ns(band.right) }
 }
 
-/// The area under a band: whole rows.
+/// Area under a selection rectangle, with full rows.
 pub(super) fn area_of(chart: Chart, band: Band) -> Option<Area> {
     let scrolled = chart.scrolled.get_untracked();
     let height = rows_height(chart);
@@ -103,7 +103,7 @@ pub(super) fn area_of(chart: Chart, band: Band) -> Option<Area> {
     })
 }
 
-/// Lets the area reach to the selected span: its time, on all ranks.
+/// Extends the selected area to the time range of the selected span, on all ranks.
 pub(super) fn reach_area(chart: Chart) {
     let (Some(span), Some(timeline)) = (untrack(|| chart.selected()), chart.timeline.get_untracked()) else { return };
     if span >= timeline.len() {
@@ -118,7 +118,6 @@ pub(super) fn reach_area(chart: Chart) {
     chart.area.set(Some(Area { window, ranks: (0..timeline.ranks as usize).collect() }));
 }
 
-/// The rank of the selected span.
 pub(super) fn selected_rank(chart: Chart) -> Option<usize> {
     let span = untrack(|| chart.selected())?;
     chart.timeline.with_untracked(|timeline| {
@@ -126,7 +125,7 @@ pub(super) fn selected_rank(chart: Chart) -> Option<usize> {
     })
 }
 
-/// Pins a rank, or lets go of it.
+/// Pins or unpins a rank.
 pub(crate) fn pin(chart: Chart, rank: usize) {
     let rank = rank as u32;
     chart.arrangement.update(|arrangement| {
@@ -136,7 +135,7 @@ pub(crate) fn pin(chart: Chart, rank: usize) {
     });
 }
 
-/// Folds the group of a rank, or unfolds it.
+/// Folds or unfolds a rank's group.
 pub(crate) fn fold(chart: Chart, rank: usize) {
     let group = chart
         .groups
@@ -150,7 +149,7 @@ pub(crate) fn fold(chart: Chart, rank: usize) {
     }
 }
 
-/// Folds all groups, or unfolds them where all are.
+/// Folds all groups, or unfolds them if all are folded.
 pub(crate) fn fold_all(chart: Chart) {
     let groups = chart.groups.with_untracked(|groups| groups.iter().map(|group| group.start).collect());
     chart.arrangement.update(|arrangement| {
@@ -158,7 +157,7 @@ pub(crate) fn fold_all(chart: Chart) {
     });
 }
 
-/// Height of the rows above the axis, in px.
+/// Row area height in px, excluding the axis.
 pub(super) fn rows_height(chart: Chart) -> f64 {
     chart.size.get_untracked().1 - rows::AXIS
 }

@@ -1,4 +1,4 @@
-//! The same spans as a table, for those who read better than they see.
+//! Spans as a table, for screen readers and for exact values.
 
 use api::planner::timeline::{SpanKind, Timeline};
 use leptos::prelude::*;
@@ -7,15 +7,15 @@ use super::chart::Chart;
 use super::describe::{grouped, has_microbatch, name, waited_ns};
 use super::{TimeWindow, lod, steering, time_text};
 
-/// Rows of a page.
+/// Table rows per page.
 const PAGE: usize = 100;
 
-/// Number of spans that reach into the window.
+/// Number of spans that overlap the window.
 fn count(timeline: &Timeline, window: TimeWindow) -> usize {
     lanes(timeline).map(|lane| lod::visible(timeline, lane, window).len()).sum()
 }
 
-/// The spans of a page, lane after lane.
+/// Spans on a table page, ordered by lane.
 fn page_spans(timeline: &Timeline, window: TimeWindow, page: usize) -> Vec<usize> {
     lanes(timeline).flat_map(|lane| lod::visible(timeline, lane, window)).skip(page * PAGE).take(PAGE).collect()
 }
@@ -24,7 +24,7 @@ fn lanes(timeline: &Timeline) -> impl Iterator<Item = std::ops::Range<usize>> {
     timeline.lane_offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize)
 }
 
-/// The cells of a span's row: rank, what, stage, microbatch, start, duration, waited, tokens.
+/// Table cells for a span: rank, kind, stage, microbatch, start, duration, wait time, tokens.
 fn cells(timeline: &Timeline, span: usize) -> [String; 8] {
     let kind = SpanKind::from_index(timeline.kind[span]);
     let of_microbatch = |text: String| if kind.is_some_and(has_microbatch) { text } else { String::new() };
@@ -44,14 +44,14 @@ fn cells(timeline: &Timeline, span: usize) -> [String; 8] {
     ]
 }
 
-/// How many of the columns say something: where time has no seconds, samples have no tokens.
+/// Number of visible columns. Pages with abstract time units hide the tokens.
 fn columns() -> usize {
     if time_text::measure() == time_text::Measure::Physical { HEADS.len() } else { HEADS.len() - 1 }
 }
 
 const HEADS: [&str; 8] = ["Rank", "Action", "Stage", "Microbatch", "Start", "Duration", "Waited", "Tokens"];
 
-/// The spans of the window in pages of a hundred; nothing is computed while it is closed.
+/// Paginated table of the spans in the window, 100 per page. Computed only while it is open.
 #[component]
 pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
     let open = RwSignal::new(false);
@@ -131,7 +131,7 @@ mod tests {
     fn pages_hold_every_span_of_the_window_once() {
         let timeline = sample::one_f_one_b(4, 40);
         let window = TimeWindow::fit(timeline.makespan_ns);
-        // 4 x 80 computed and 6 x 40 sent.
+        // 4 x 80 compute spans and 6 x 40 sends.
         assert_eq!(count(&timeline, window), 560);
         let seen: Vec<usize> = (0..6).flat_map(|page| page_spans(&timeline, window, page)).collect();
         assert_eq!(seen, (0..560).collect::<Vec<_>>());
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_narrow_window_lists_only_its_spans() {
         let timeline = sample::one_f_one_b(2, 3);
-        // Rank 0 computes F0 until 1000, and nothing else runs before.
+        // Rank 0 computes F0 until 1000. No other span runs before.
         assert_eq!(page_spans(&timeline, TimeWindow { start_ns: 0.0, end_ns: 900.0 }, 0), [0]);
     }
 

@@ -1,43 +1,43 @@
-//! The axis below a chart: round times, labels that never touch.
+//! Time axis with round tick values and without overlapping labels.
 
 use super::TimeWindow;
 use super::time_text::unit_of;
 
-/// A mark on the axis.
+/// Axis tick.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
-    /// Where, in px of the plot.
+    /// Position in px of the plot.
     pub(crate) x: f64,
-    /// The time, or the time since the axis' origin where it starts with "+".
+    /// Time, or time relative to the axis origin if the label starts with "+".
     pub(crate) label: String,
 }
 
-/// Marks of a window.
+/// Axis ticks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Axis {
-    /// From left to right.
+    /// Ticks from left to right.
     pub(crate) ticks: Vec<Tick>,
-    /// What "+" labels count from, where whole times would need too many digits.
+    /// Origin of "+" labels. Used if absolute times need too many digits.
     pub(crate) origin: Option<String>,
 }
 
-/// Width of a character of small print, in px; rather too wide than too narrow.
+/// Upper estimate of the character width at the label font size, in px.
 const CHARACTER_PX: f64 = 6.5;
-/// Free room between two labels, in px.
+/// Minimum gap between two labels, in px.
 const GAP_PX: f64 = 14.0;
-/// Least distance of two marks, in px; more of them would be louder than the bars.
+/// Minimum tick distance in px.
 const NEAREST_PX: f64 = 70.0;
-/// Labels with more decimals than this are given since an origin.
+/// Labels with more decimals are relative to an origin.
 const MAX_DECIMALS: usize = 3;
 
-/// The marks of a window in a plot of this width.
+/// Computes the ticks for a plot of width `width_px`.
 pub(crate) fn axis(window: TimeWindow, width_px: f64) -> Axis {
     if width_px <= 0.0 || window.width_ns() <= 0.0 {
         return Axis::default();
     }
     let ns_per_px = window.width_ns() / width_px;
     let mut step = round_up(ns_per_px * NEAREST_PX);
-    // A wider step has shorter labels or as long ones, so this ends within a few rounds.
+    // A wider step never has longer labels, so the loop ends after a small number of rounds.
     for _ in 0..16 {
         let axis = with_step(window, width_px, step);
         let longest = axis.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
@@ -49,7 +49,7 @@ pub(crate) fn axis(window: TimeWindow, width_px: f64) -> Axis {
     Axis::default()
 }
 
-/// The least of 1, 2, 5 times a power of ten that is no less than a time, and no less than 1 ns.
+/// Smallest 1, 2 or 5 times a power of ten that is at least `ns` and at least 1 ns.
 fn round_up(ns: f64) -> f64 {
     let power = 10_f64.powf(ns.max(1.0).log10().floor());
     [1.0, 2.0, 5.0]
@@ -82,7 +82,7 @@ fn with_step(window: TimeWindow, width_px: f64, step_ns: f64) -> Axis {
     Axis { ticks, origin: Some(format!("{:.3} {symbol}", origin / size)) }
 }
 
-/// Decimals that tell two multiples of a step apart.
+/// Number of decimals that distinguish multiples of a step.
 fn decimals_of(step_ns: f64, unit_ns: f64) -> usize {
     (-(step_ns / unit_ns).log10() - 1e-9).ceil().max(0.0) as usize
 }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_whole_iteration_is_marked_in_round_seconds() {
-        // 26 s in 800 px are 32.5 ms per px; 70 px are 2.3 s, so marks are 5 s apart.
+        // 26 s in 800 px are 32.5 ms per px. 70 px are 2.3 s, so the step is 5 s.
         let (labels, origin) = labels(0.0, 26e9, 800.0);
         assert_eq!(labels[..3], ["0 s", "5 s", "10 s"]);
         assert_eq!(labels.last().map(String::as_str), Some("25 s"));

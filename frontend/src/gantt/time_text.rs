@@ -1,24 +1,25 @@
-//! Times in words: SI unit, three significant digits; or units of no particular length, where a page has only those.
+//! Time formats: SI units with three significant digits, or abstract units on pages without
+//! physical times.
 
 use std::cell::Cell;
 
-/// Units of time, largest first: nanoseconds in one of them, and its symbol.
+/// Time units, largest first: nanoseconds per unit, and symbol.
 pub(crate) const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
-/// Symbol of the units of a page that knows no seconds.
+/// Symbol of the abstract time unit.
 const UNIT_SYMBOL: &str = "u";
 
-/// What times and bytes of a page's timelines stand for.
+/// Meaning of times and bytes in the page's timelines.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) enum Measure {
-    /// Themselves.
+    /// Physical times and bytes.
     #[default]
     Physical,
-    /// Units of time and activations.
+    /// Abstract time units and activations.
     Units {
-        /// Nanoseconds that stand for a unit of time.
+        /// Nanoseconds per abstract time unit.
         unit_ns: f64,
-        /// Bytes that stand for an activation.
+        /// Bytes per activation.
         activation_bytes: f64,
     },
 }
@@ -27,17 +28,15 @@ thread_local! {
     static MEASURE: Cell<Measure> = const { Cell::new(Measure::Physical) };
 }
 
-/// What the timelines of the page stand for.
 pub(crate) fn measure() -> Measure {
     MEASURE.get()
 }
 
-/// Says what the timelines of the page stand for.
 pub(crate) fn set_measure(measure: Measure) {
     MEASURE.set(measure);
 }
 
-/// The largest unit that a time reaches; nanoseconds below one.
+/// Largest unit not greater than a time; nanoseconds for times below 1 ns.
 pub(crate) fn unit_of(ns: f64) -> (f64, &'static str) {
     if let Measure::Units { unit_ns, .. } = measure() {
         return (unit_ns, UNIT_SYMBOL);
@@ -45,7 +44,7 @@ pub(crate) fn unit_of(ns: f64) -> (f64, &'static str) {
     UNITS.into_iter().find(|&(size, _)| ns.abs() >= size).unwrap_or(UNITS[UNITS.len() - 1])
 }
 
-/// Decimals that show `value` with three significant digits.
+/// Number of decimals for three significant digits.
 fn decimals_of(value: f64) -> usize {
     match value.abs() {
         v if v >= 99.95 => 0,
@@ -54,13 +53,13 @@ fn decimals_of(value: f64) -> usize {
     }
 }
 
-/// A duration, for example "12.4 ms".
+/// Formats a duration, for example "12.4 ms".
 pub(crate) fn duration(ns: f64) -> String {
     if let Measure::Units { unit_ns, .. } = measure() {
         return format!("{} {UNIT_SYMBOL}", plain(ns / unit_ns, decimals_of(ns / unit_ns)));
     }
     let (mut size, mut symbol) = unit_of(ns);
-    // 999.7 µs would round to "1000 µs".
+    // 999.7 µs would be rounded to "1000 µs".
     if ns.abs() / size >= 999.5
         && let Some(&larger) = UNITS.iter().rev().find(|unit| unit.0 > size)
     {
@@ -71,14 +70,16 @@ pub(crate) fn duration(ns: f64) -> String {
     format!("{value:.decimals$} {symbol}")
 }
 
-/// Both ends of an interval in one unit, and the unit; more digits where three would make them equal.
+/// Formats start and end of an interval in a common unit and returns the unit. Adds digits if three
+/// digits cannot distinguish the values.
 pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static str) {
     let (size, symbol) = unit_of(end_ns);
     let (start, end) = (start_ns / size, end_ns / size);
     let in_units = matches!(measure(), Measure::Units { .. });
     let mut decimals = if symbol == "ns" { 0 } else { decimals_of(end) };
     let mut resolution = [1.0, 0.1, 0.01][decimals];
-    // A tenth of the length must be visible, and nothing finer than a nanosecond exists.
+    // The resolution must be at most 1/10 of the length. Digits below one nanosecond are
+    // meaningless.
     while end > start && resolution > (end - start) / 10.0 && resolution * size > 1.5 {
         decimals += 1;
         resolution /= 10.0;
@@ -89,7 +90,7 @@ pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static 
     (format!("{start:.decimals$}"), format!("{end:.decimals$}"), symbol)
 }
 
-/// Bytes in words: "12.4 GiB", or "2.5 activations".
+/// Formats bytes: "12.4 GiB", or "2.5 activations".
 pub(crate) fn memory(bytes: u64) -> String {
     match measure() {
         Measure::Physical => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
@@ -99,13 +100,13 @@ pub(crate) fn memory(bytes: u64) -> String {
     }
 }
 
-/// Without zeros behind the point: units are often whole.
+/// Removes trailing zeros, because abstract times are often integers.
 fn plain(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// An interval, for example "12.4 – 19.1 ms".
+/// Formats an interval, for example "12.4 – 19.1 ms".
 pub(crate) fn range(start_ns: f64, end_ns: f64) -> String {
     let (start, end, symbol) = interval(start_ns, end_ns);
     format!("{start} – {end} {symbol}")
@@ -137,7 +138,7 @@ mod tests {
     fn both_ends_share_a_unit_and_differ() {
         assert_eq!(range(12_400_000.0, 19_100_000.0), "12.4 – 19.1 ms");
         assert_eq!(range(9_410_000_000.0, 9_980_000_000.0), "9.41 – 9.98 s");
-        // 3 ms late in 12 s: a tenth of it is 0.3 ms, hence four decimals of a second.
+        // 3 ms after 12 s: 1/10 of the length is 0.3 ms, which needs four decimals of a second.
         assert_eq!(range(12_400_000_000.0, 12_403_000_000.0), "12.4000 – 12.4030 s");
         assert_eq!(range(12_400_000_000.0, 12_400_000_003.0), "12.400000000 – 12.400000003 s");
         assert_eq!(range(5.0, 5.0), "5 – 5 ns");

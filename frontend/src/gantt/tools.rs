@@ -1,4 +1,4 @@
-//! The line below a chart: search for actions, folding of ranks, differences in words.
+//! Tool bar below a chart: action search, rank folding, and a summary of differences.
 
 use api::planner::timeline::{SpanKind, Timeline};
 use leptos::prelude::*;
@@ -12,22 +12,22 @@ use super::query::Query;
 use super::steering;
 use crate::format::{signed_percent, three_digits};
 
-/// What a search asks for, in an example.
+/// Search example.
 const EXAMPLE: &str = "r3 mb7 B, stage 5, > 10 ms, critical";
 
-/// What is found of what is looked for.
+/// Search result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Found {
-    /// Nothing is looked for.
+    /// Empty query.
     Nothing,
-    /// A word that cannot be read.
+    /// First invalid word.
     Unreadable(String),
-    /// The spans in order of time.
+    /// Matching spans, sorted by time.
     Spans(Same<Vec<usize>>),
 }
 
 impl Found {
-    /// Looks for the chart's query.
+    /// Runs a query on a timeline.
     pub(crate) fn of(chart_query: &str, timeline: Option<&Timeline>) -> Self {
         let Some(timeline) = timeline.filter(|_| !chart_query.trim().is_empty()) else { return Self::Nothing };
         match Query::parse(chart_query) {
@@ -38,7 +38,7 @@ impl Found {
     }
 }
 
-/// Search, folding, differences.
+/// Tool bar component.
 #[component]
 pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
     let step = move |forward: bool| {
@@ -56,7 +56,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
         "Escape" => {
             chart.query.set(String::new());
             if let Some(canvas) = chart.canvas.get_untracked() {
-                // An element that cannot take the focus leaves it where it is.
+                // If the element rejects the focus, the focus does not move.
                 drop(canvas.focus());
             }
         }
@@ -115,7 +115,7 @@ pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
     }
 }
 
-/// The span found next to the selected one, in order of time; around the end it begins anew.
+/// Next or previous match relative to the selected span, with wraparound.
 fn next(found: &[usize], selected: Option<usize>, forward: bool) -> Option<usize> {
     let place = selected.and_then(|span| found.iter().position(|&other| other == span));
     let count = found.len();
@@ -128,7 +128,7 @@ fn next(found: &[usize], selected: Option<usize>, forward: bool) -> Option<usize
     found.get(at).copied()
 }
 
-/// How many actions differ from the baseline's and by how much in all, in words; nothing while kinds are shown.
+/// Number of differing actions and their total difference as text. Empty if differences are hidden.
 fn differences(chart: Chart) -> String {
     let (Some(timeline), Some(inks)) = (chart.timeline.get(), chart.inks.get()) else { return String::new() };
     match &inks.0.colouring {
@@ -167,7 +167,7 @@ fn counted((timeline, against): (&Timeline, &Timeline), pairs: &Differences, asp
     )
 }
 
-/// The sum of all differences in device-seconds: "−1.20 device-s (−3.10 %) in all".
+/// Formats the total difference in device-seconds: "−1.20 device-s (−3.10 %) in all".
 fn summed((device_ns, share): (f64, f64)) -> String {
     let sign = if device_ns < 0.0 { "−" } else { "+" };
     format!("{sign}{} device-s ({}) in all", three_digits(device_ns.abs() / 1e9), signed_percent(share))
@@ -183,7 +183,8 @@ mod tests {
     fn the_sum_of_differences_counts_devices() {
         let before = sample::one_f_one_b(2, 3);
         let mut after = before.clone();
-        // 1,250 ns in place of 1,000, on two devices: 500 device-ns of (2 x 3 x 3,000) x 2 = 36,000.
+        // 1,250 ns instead of 1,000 ns on two devices: 500 device-ns of (2 x 3 x 3,000) x 2 =
+        // 36,000.
         after.duration_ns[0] += 250;
         let devices = ComparedDevices { own: RankDevices::Uniform(2), other: RankDevices::Uniform(2) };
         let pairs = Differences::between(&after, &before, &devices);

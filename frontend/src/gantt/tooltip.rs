@@ -1,4 +1,4 @@
-//! The box beside the pointer.
+//! Tooltip of a chart.
 
 use api::planner::timeline::SpanKind;
 use leptos::prelude::*;
@@ -7,11 +7,12 @@ use super::chart::Chart;
 use super::describe::{Details, grouped, has_microbatch};
 use super::{hit, time_text};
 
-/// Room that the box needs, in px; where it is missing the box stands on the pointer's other side.
+/// Tooltip size in px. If the space is unavailable, the tooltip appears on the opposite pointer
+/// side.
 const ROOM: (f64, f64) = (250.0, 90.0);
 const BESIDE: f64 = 14.0;
 
-/// What is under the pointer: title, start, duration, tokens.
+/// Tooltip with title, start, duration and tokens for the span under the pointer.
 #[component]
 pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
     let content = Memo::new(move |_| {
@@ -46,7 +47,8 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         } else {
             format!("right:{:.0}px", (width - x + BESIDE).min(width - 60.0).max(0.0))
         };
-        // Below the pointer in the upper half, so that the box never leaves the page at the top.
+        // In the upper half the tooltip is below the pointer, so that it does not extend beyond the
+        // top of the page.
         let top = if y + ROOM.1 <= height.max(2.0 * ROOM.1) {
             format!("top:{:.0}px", y + BESIDE)
         } else {

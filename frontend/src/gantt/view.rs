@@ -1,4 +1,4 @@
-//! The component: signals and the markup around the two canvases.
+//! Gantt chart component: signals, and markup around the two canvases.
 
 use std::sync::Arc;
 
@@ -22,41 +22,41 @@ use super::tooltip::Tooltip;
 use super::watch::{SizeObserver, theme_version};
 use super::{Selection, TimeWindow, input, rows, shared, steering};
 
-/// One Gantt chart: a row per rank, on the time axis that the page's charts share.
+/// Gantt chart with one row per rank, on the page's shared time axis.
 #[component]
 pub(crate) fn Gantt(
-    /// Number of the chart on the page.
+    /// Chart index on the page.
     chart: usize,
-    /// Name of the plan or schedule that it shows, as in links.
+    /// Identifier of the plan or schedule in links.
     #[prop(into)]
     id: String,
-    /// Heading.
     #[prop(into)]
     title: Signal<String>,
-    /// What it shows; none while it is on its way.
+    /// Timeline; `None` while it loads.
     #[prop(into)]
     timeline: Signal<Option<Arc<Timeline>>>,
-    /// The first look at a large timeline that is on its way.
+    /// Overview while a large timeline loads.
     #[prop(optional, into)]
     overview: Signal<Option<Arc<Overview>>>,
-    /// What its actions are compared with where differences are asked for.
+    /// Baseline timeline for differences.
     #[prop(optional, into)]
     against: Signal<Option<Arc<Timeline>>>,
-    /// Devices of the ranks of both.
+    /// Device counts for both timelines.
     #[prop(optional, into)]
     devices: Signal<ComparedDevices>,
-    /// Longest makespan of the page's charts, in ns.
+    /// Maximum makespan of the page's charts, in ns.
     #[prop(into)]
     extent_ns: Signal<u64>,
-    /// Shown stretch of time.
+    /// Visible time range.
     window: RwSignal<TimeWindow>,
     /// Selected span of any chart.
     selection: RwSignal<Option<Selection>>,
-    /// Span under the pointer, of any chart.
+    /// Span under the pointer in any chart.
     hover: RwSignal<Option<Selection>>,
 ) -> impl IntoView {
     let ranks = Memo::new(move |before: Option<&u32>| {
-        // A chart on its way keeps the height of the one before it, so that nothing below jumps.
+        // During loading, the chart has the previous chart's height, so that the page layout does
+        // not jump.
         timeline
             .with(|timeline| timeline.as_ref().map(|timeline| timeline.ranks))
             .or_else(|| overview.with(|overview| overview.as_ref().map(|overview| overview.ranks)))
@@ -104,7 +104,7 @@ pub(crate) fn Gantt(
     };
     watch_size(chart);
     paint_on_change(chart);
-    // An area belongs to the timeline that it was drawn on.
+    // An area is valid only for its timeline.
     Effect::new(move |_| {
         timeline.track();
         chart.area.set(None);
@@ -156,7 +156,7 @@ pub(crate) fn Gantt(
     }
 }
 
-/// The two canvases in their scrolling frame.
+/// The two canvases in a scrolling container.
 #[component]
 fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String) -> impl IntoView {
     let Chart { layout, timeline, overview, .. } = chart;
@@ -189,7 +189,7 @@ fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String
                         on:pointerleave=move |_| input::left(chart)
                         on:dblclick=move |_| steering::fit(chart)
                         on:mousedown=|event| {
-                            // The middle button pans here; the browser would start its own scrolling.
+                            // The middle button pans. Prevents the browser's autoscroll.
                             if event.button() == 1 {
                                 event.prevent_default();
                             }
@@ -206,7 +206,7 @@ fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String
     }
 }
 
-/// What the spans are coloured by: a search before differences, differences before kinds.
+/// Selects the colour scheme. A search has priority over differences, and differences over kinds.
 fn inks(
     timeline: Signal<Option<Arc<Timeline>>>,
     (against, devices): (Signal<Option<Arc<Timeline>>>, Signal<ComparedDevices>),

@@ -1,4 +1,4 @@
-//! Walking from span to span with the keyboard.
+//! Keyboard navigation between spans.
 
 use api::planner::timeline::Timeline;
 
@@ -6,24 +6,20 @@ use super::TimeWindow;
 use super::hit::nearest;
 use super::lod;
 
-/// A step from the selected span.
+/// Navigation step from the selected span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The next span on the lane.
     Next,
-    /// The previous span on the lane.
     Previous,
     /// The span nearest in time on the rank above.
     Up,
     /// The span nearest in time on the rank below.
     Down,
-    /// The next span on the critical path.
     NextCritical,
-    /// The previous span on the critical path.
     PreviousCritical,
 }
 
-/// The span one step from another; none at the end of the road.
+/// Returns the span after one step, or `None` at the end.
 pub(crate) fn step(timeline: &Timeline, from: usize, step: Step) -> Option<usize> {
     match step {
         Step::Next => lane_of(timeline, from).filter(|lane| from + 1 < lane.end).map(|_| from + 1),
@@ -51,7 +47,7 @@ pub(crate) fn step(timeline: &Timeline, from: usize, step: Step) -> Option<usize
     }
 }
 
-/// Where a walk begins when nothing is selected: the first span that any rank computes inside the window.
+/// Start of the navigation without a selection: the first compute span in the window.
 pub(crate) fn first_in(timeline: &Timeline, window: TimeWindow) -> Option<usize> {
     (0..timeline.ranks as usize)
         .filter_map(|rank| {
@@ -61,13 +57,13 @@ pub(crate) fn first_in(timeline: &Timeline, window: TimeWindow) -> Option<usize>
         .min_by_key(|&span| timeline.start_ns[span])
 }
 
-/// Whether a span is on the critical path.
+/// Returns true if a span is on the critical path.
 pub(crate) fn is_critical(timeline: &Timeline, span: usize) -> bool {
     position(timeline, span).is_some()
 }
 
 fn position(timeline: &Timeline, span: usize) -> Option<usize> {
-    // In time order, so that only spans starting together with it need a look.
+    // The path is sorted by time, so only spans with the same start need a comparison.
     let start = timeline.start_ns[span];
     let path = &timeline.critical_path;
     let first = path.partition_point(|&other| timeline.start_ns[other as usize] < start);
@@ -88,7 +84,8 @@ fn other_rank(timeline: &Timeline, from: usize, next: impl Fn(usize) -> Option<u
     let rank = timeline.rank_of(from);
     let is_compute = timeline.compute_lane(rank).contains(&from);
     let mut rank = next(rank)?;
-    // Ranks that send nothing (the last one of a forward-only stretch) are stepped over.
+    // Skips ranks without spans in this lane, for example the last rank, which sends no
+    // activations.
     while rank < timeline.ranks as usize {
         let lane = if is_compute { timeline.compute_lane(rank) } else { timeline.communication_lane(rank) };
         if let Some(span) = nearest(timeline, lane, middle, f64::INFINITY) {

@@ -1,4 +1,4 @@
-//! What a canvas must learn from the page: its size, and that the theme changed.
+//! Observers for element size and page theme.
 
 use std::cell::OnceCell;
 
@@ -9,14 +9,14 @@ use web_sys::{Element, MutationObserver, MutationObserverInit, ResizeObserver};
 
 use super::palette::Theme;
 
-/// Calls back when an element's size changes, until it is dropped.
+/// Calls a function when an element's size changes. Dropping the observer stops the calls.
 pub(crate) struct SizeObserver {
     observer: ResizeObserver,
     _callback: Closure<dyn FnMut()>,
 }
 
 impl SizeObserver {
-    /// Watches an element; none where the browser has no such observer.
+    /// Observes an element. Returns `None` if the browser does not support `ResizeObserver`.
     pub(crate) fn of(element: &Element, on_change: impl FnMut() + 'static) -> Option<Self> {
         let callback = Closure::<dyn FnMut()>::new(on_change);
         let observer = ResizeObserver::new(callback.as_ref().unchecked_ref()).ok()?;
@@ -35,7 +35,7 @@ thread_local! {
     static THEME_VERSION: OnceCell<ArcRwSignal<u32>> = const { OnceCell::new() };
 }
 
-/// Counts the changes of the theme; whoever reads it in an effect runs again after one.
+/// Signal with the number of theme changes. Effects that read it run again after a theme change.
 pub(crate) fn theme_version() -> ArcRwSignal<u32> {
     THEME_VERSION.with(|cell| {
         cell.get_or_init(|| {
@@ -51,7 +51,7 @@ pub(crate) fn theme_version() -> ArcRwSignal<u32> {
                     .is_ok()
             });
             if observed {
-                // Lives as long as the page does.
+                // The closure lives as long as the page.
                 callback.forget();
             }
             version
@@ -60,13 +60,13 @@ pub(crate) fn theme_version() -> ArcRwSignal<u32> {
     })
 }
 
-/// The theme of the page.
+/// Current page theme.
 pub(crate) fn theme() -> Theme {
     let theme = document().document_element().and_then(|root| root.get_attribute("data-theme"));
     if theme.as_deref() == Some("dark") { Theme::Dark } else { Theme::Light }
 }
 
-/// Reads the page's CSS variables.
+/// Returns a function that reads CSS variables of the page.
 pub(crate) fn css_variables() -> impl Fn(&str, &str) -> String {
     let style = document().document_element().and_then(|root| window().get_computed_style(&root).ok().flatten());
     move |name, default| {

@@ -24,7 +24,7 @@ fn differences_have_a_sign_and_a_share() {
     let span = after.compute_lane(1).start;
     after.duration_ns[span] += 250;
     let found = Differences::of(&after, &before);
-    // 1,250 ns against 1,000.
+    // 1,250 ns instead of 1,000 ns.
     assert_eq!(found.at(&after, &before, span, Aspect::Duration), Some((250.0, 0.25)));
     assert_eq!(found.telling(&after, &before), Aspect::Duration);
     let back = Differences::of(&before, &after);
@@ -48,7 +48,7 @@ fn other_microbatches_under_the_same_number_are_no_counterparts() {
     assert_eq!(Differences::of(&one, &sample::one_f_one_b(2, 2)).matched, 8);
 }
 
-/// Contents of `one_f_one_b`: a sample per microbatch, four layers per stage.
+/// Adds contents to `one_f_one_b`: one sample per microbatch, four layers per stage.
 fn with_contents(mut timeline: Timeline, samples: &[&[u32]]) -> Timeline {
     let part = |&sample: &u32| SamplePart { sample, tokens: 1_000, from_ppm: 0, to_ppm: 1_000_000 };
     let contents = |own: &&[u32]| MicrobatchSamples { module: None, samples: own.iter().map(part).collect() };
@@ -62,7 +62,7 @@ fn with_contents(mut timeline: Timeline, samples: &[&[u32]]) -> Timeline {
 fn actions_are_matched_by_their_samples_not_by_number() {
     let one = with_contents(sample::one_f_one_b(2, 3), &[&[0], &[1], &[2]]);
     let mut other = with_contents(sample::one_f_one_b(2, 3), &[&[2], &[0], &[1]]);
-    // Sample 0 is microbatch 1 there: its forward on rank 0 takes 300 ns more.
+    // Sample 0 is microbatch 1 in `other`. Its forward on rank 0 is 300 ns longer.
     let span = other.compute_lane(0).find(|&span| other.microbatch[span] == 1 && other.kind[span] == 0).unwrap();
     other.duration_ns[span] += 300;
     let found = Differences::of(&one, &other);
@@ -74,7 +74,7 @@ fn actions_are_matched_by_their_samples_not_by_number() {
 
 #[test]
 fn the_time_of_larger_microbatches_is_divided_by_samples() {
-    // Two samples in one microbatch of 1,000 ns against one sample in 1,000 ns: twice as long.
+    // Two samples in a 1,000 ns microbatch against a single sample in 1,000 ns: twice as long.
     let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
     let other = with_contents(sample::one_f_one_b(2, 1), &[&[0, 1]]);
     let found = Differences::of(&one, &other);
@@ -86,7 +86,7 @@ fn the_time_of_larger_microbatches_is_divided_by_samples() {
 
 #[test]
 fn other_cuts_of_the_model_are_compared_by_layers() {
-    // One stage of eight layers against two stages of four.
+    // A stage with eight layers against two stages with four layers.
     let mut one = with_contents(sample::one_f_one_b(1, 2), &[&[0], &[1]]);
     one.stage_layers = vec![vec![StageLayers { module: 0, first: 0, end: 8 }]];
     let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
@@ -105,7 +105,7 @@ fn work_that_is_missing_or_of_another_module_is_not_compared() {
     assert_eq!(Differences::of(&one, &encoder).matched, 4);
 }
 
-/// F and B of two microbatches on one rank.
+/// F and B for two microbatches on a single rank.
 fn one_rank(forward: u64, backward: u64) -> Timeline {
     let step = forward + backward;
     let spans = [(0, 0, forward), (1, forward, step), (0, step, step + forward), (1, step + forward, 2 * step)];
@@ -113,14 +113,15 @@ fn one_rank(forward: u64, backward: u64) -> Timeline {
     with_contents(timeline, &[&[0], &[1]])
 }
 
-/// TP 4 takes 6,000 ns on four devices, TP 8 takes 3,200 ns on eight: 24,000 against 25,600 device-ns.
+/// TP 4: 6,000 ns on four devices are 24,000 device-ns. TP 8: 3,200 ns on eight devices are 25,600
+/// device-ns.
 #[test]
 fn times_of_other_tensor_degrees_are_compared_in_device_time() {
     let (four, eight) = (one_rank(1_000, 2_000), one_rank(600, 1_000));
     let devices = ComparedDevices { own: RankDevices::Uniform(4), other: RankDevices::Uniform(8) };
     let found = Differences::between(&four, &eight, &devices);
     assert_eq!((found.matched, found.actions, found.refusal()), (4, 4, None));
-    // 600 ns on eight devices are 1,200 ns on four.
+    // 600 ns on eight devices correspond to 1,200 ns on four devices.
     let forward = found.at(&four, &eight, 0, Aspect::Duration).unwrap();
     assert!((forward.0 + 200.0).abs() < 1e-9 && (forward.1 + 1.0 / 6.0).abs() < 1e-9, "{forward:?}");
     assert_eq!(found.at(&four, &eight, 1, Aspect::Duration), Some((0.0, 0.0)), "2,000 x 4 = 1,000 x 8");
@@ -134,7 +135,8 @@ fn times_of_other_tensor_degrees_are_compared_in_device_time() {
     assert!((Differences::between(&eight, &four, &back).sum().0 - 1_600.0).abs() < 1e-6);
 }
 
-/// A group of two ranks takes 600 ns for what one rank does in 1,000 ns: 1,200 device-ns.
+/// A two-rank group takes 600 ns, or 1,200 device-ns. A single rank takes 1,000 ns for the same
+/// work.
 #[test]
 fn ranks_that_share_a_microbatch_add_up() {
     let one = with_contents(sample::lane(&[(0, 0, 1_000)]), &[&[0]]);
@@ -150,7 +152,8 @@ fn ranks_that_share_a_microbatch_add_up() {
     assert_eq!(back.sum(), (200.0, 0.2));
 }
 
-/// The optimizer of one rank of four devices against that of two ranks of two devices: the mean over devices.
+/// The test compares the mean optimizer time per device: a rank with four devices against two ranks
+/// with two devices.
 #[test]
 fn step_ends_of_other_ranks_are_compared_by_the_mean_of_a_device() {
     let one = sample::lane(&[(7, 0, 100)]);
@@ -178,7 +181,8 @@ fn too_few_counterparts_are_no_comparison() {
     assert!(Differences::of(&nothing, &one).refusal().is_some(), "no action");
 }
 
-/// Gradients of 190 ns against a backward of 380 ns: both take half as long.
+/// Input and weight gradient with 190 ns in total against a backward of 380 ns: each takes half the
+/// time of its part of the backward.
 #[test]
 fn gradients_are_compared_with_their_part_of_a_backward() {
     let same = |timeline: Timeline| Timeline { microbatch: vec![0; timeline.len()], ..timeline };
@@ -193,7 +197,7 @@ fn gradients_are_compared_with_their_part_of_a_backward() {
     assert!((found.sum().0 + 190.0).abs() < 1e-9);
 }
 
-/// A backward against the two gradients that it consists of.
+/// A backward against its two gradients.
 #[test]
 fn a_backward_is_compared_with_its_gradients() {
     let one = with_contents(sample::lane(&[(0, 0, 100), (1, 100, 300)]), &[&[0], &[0]]);
@@ -222,7 +226,8 @@ fn a_dynamic_plan_is_compared_with_a_static_one() {
     let of = |planner| &planning.timelines.iter().find(|timeline| timeline.planner == planner).unwrap().timeline;
     let (fixed, dynamic) = (of(PlannerKind::OneFOneB), of(PlannerKind::PipeWeaverPartition));
     let found = Differences::of(dynamic, fixed);
-    // Replicas may hold other samples; with one replica everything has a counterpart.
+    // Replicas may contain different samples. With a single replica, nearly all actions have a
+    // counterpart.
     assert!(found.matched * 10 >= found.actions * 9, "{} of {}", found.matched, found.actions);
     assert_eq!(found.refusal(), None);
 }

@@ -1,4 +1,4 @@
-//! What a timeline does, by sample and layer, in device time.
+//! Device time by sample and layer.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,18 @@ use api::planner::timeline::{SamplePart, SpanKind, StageLayers, Timeline};
 use super::super::rank_devices::RankDevices;
 use super::Counterpart;
 
-/// Share of the work of an action that must be found for a comparison: the parts of samples are rounded to millionths.
+/// Minimum matched fraction of an action's work. It is below 1 because sample parts are rounded to
+/// 1e-6.
 const COMPLETE: f64 = 0.999;
 
-/// All actions of one kind on one stage for one microbatch.
+/// All actions with the same kind, stage and microbatch.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
-    /// Actions: several where ranks of a group share the work.
+    /// Action count. Above 1 if a rank group processes the work together.
     actions: u32,
-    /// Their durations times the devices of their ranks, in device-ns.
+    /// Total duration times devices per rank, in device-ns.
     device_ns: f64,
-    /// End of the last, in ns.
+    /// Latest end in ns.
     end_ns: u64,
 }
 
@@ -31,7 +32,7 @@ impl Cell {
     }
 }
 
-/// What a timeline does, by sample and layer.
+/// Device time by sample and layer.
 pub(super) struct Work<'a> {
     timeline: &'a Timeline,
     cells: HashMap<(u8, u32, u32), Cell>,
@@ -39,12 +40,12 @@ pub(super) struct Work<'a> {
     samples: HashMap<u32, Vec<(u32, SamplePart)>>,
     /// Stage and layers, by module.
     stages: HashMap<u32, Vec<(u32, StageLayers)>>,
-    /// Tokens of every microbatch, parts of samples counted in part.
+    /// Tokens per microbatch. Partial samples count proportionally.
     tokens: Vec<f64>,
 }
 
 impl<'a> Work<'a> {
-    /// The work of a timeline; `None` if it does not say its samples or layers.
+    /// Returns `None` if the timeline lists no samples or layers.
     pub(super) fn of(timeline: &'a Timeline, devices: &RankDevices) -> Option<Self> {
         if timeline.contents.is_empty() || timeline.stage_layers.is_empty() {
             return None;
@@ -76,10 +77,10 @@ impl<'a> Work<'a> {
         Some(Self { timeline, cells, samples, stages, tokens })
     }
 
-    /// Device time and last end of the actions of a kind, a stage and a microbatch.
+    /// Total device time and latest end for a kind, stage and microbatch.
     ///
-    /// A backward may be cut into the gradients of inputs and of weights, in this timeline or in the other one. `share` is the part
-    /// of a whole backward that an action of the other timeline does.
+    /// Either timeline may split a backward into input and weight gradients. `share` is the
+    /// backward fraction that the other timeline's action covers.
     fn cell(&self, kind: u8, stage: u32, microbatch: u32, share: f64) -> Option<(f64, u64)> {
         let of = |kind: SpanKind| self.cells.get(&(kind as u8, stage, microbatch)).copied();
         if let Some(cell) = self.cells.get(&(kind, stage, microbatch)) {
@@ -99,7 +100,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The part of a whole backward that one of its two gradients is, by device time; 1 for other kinds.
+    /// Backward fraction that an input or weight gradient covers, by device time; 1 for all other
+    /// kinds.
     fn share_of_backward(&self, kind: u8, stage: u32, microbatch: u32) -> f64 {
         let of = |kind: SpanKind| self.cells.get(&(kind as u8, stage, microbatch)).map_or(0.0, |cell| cell.device_ns);
         let (input, weight) = (of(SpanKind::InputGrad), of(SpanKind::WeightGrad));
@@ -111,8 +113,9 @@ impl<'a> Work<'a> {
         if input + weight > 0.0 { part / (input + weight) } else { 1.0 }
     }
 
-    /// The device time of the work of an action of `own`, on one of the ranks that share it; `None` if any of it is missing here.
-    /// The duration is that of a rank with `devices` devices.
+    /// Looks up the work for an action from `own` in this timeline and returns the time per
+    /// participating rank. Returns `None` if some work is missing. The duration is scaled to a rank
+    /// with `devices` devices.
     pub(super) fn counterpart(&self, own: &Self, span: usize, devices: f64) -> Option<Counterpart> {
         let timeline = own.timeline;
         let (kind, stage, number) = (timeline.kind[span], timeline.stage[span], timeline.microbatch[span]);
@@ -139,7 +142,8 @@ impl<'a> Work<'a> {
         (all > 0.0 && found >= COMPLETE * all).then_some(counterpart)
     }
 
-    /// Adds the device time of some tokens of a microbatch in some layers; returns the work found, in tokens x layers.
+    /// Adds the device time for `tokens` microbatch tokens in the given layers. Returns the matched
+    /// work in tokens x layers.
     fn add(
         &self,
         sum: &mut Counterpart,
@@ -172,12 +176,12 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Tokens of a part of a sample.
+/// Tokens in a partial sample.
 fn weight(part: &SamplePart) -> f64 {
     f64::from(part.tokens.max(1)) * f64::from(part.to_ppm.saturating_sub(part.from_ppm)) / 1e6
 }
 
-/// Length of what two ranges share.
+/// Intersection length.
 fn common(one: (u32, u32), other: (u32, u32)) -> u32 {
     one.1.min(other.1).saturating_sub(one.0.max(other.0))
 }
