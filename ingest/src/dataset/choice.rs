@@ -173,7 +173,9 @@ impl Choice {
         if packed.as_ref().is_none_or(Packed::is_inner) {
             warnings.extend(packed::unread(profiles, &parts, head).or_else(|| padding::sentence(&parts, head)));
         }
-        warnings.extend(kinds::sentence(profiles, &parts, head));
+        let is_chosen = options.column.is_some();
+        let named = || if is_chosen { None } else { kinds::named(profiles) };
+        warnings.extend(kinds::sentence(profiles, &parts, head).or_else(named));
         Ok(Self { parts, weight, images, packed, has_placeholders, warnings })
     }
 

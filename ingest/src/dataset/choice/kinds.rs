@@ -1,6 +1,6 @@
 //! Rows of several kinds in one file, such as samples and summaries of batches.
 
-use super::super::names;
+use super::super::{Kind, names};
 use super::super::profile::Profile;
 use super::super::value::{Row, Value};
 use super::Part;
@@ -46,4 +46,14 @@ pub(super) fn sentence(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) 
             )
         })
     })
+}
+
+/// A sentence about a column that names the kind of a row, such as an event of a log.
+pub(super) fn named(profiles: &[Profile]) -> Option<String> {
+    const NAMES: [&str; 6] = ["event", "event_type", "record_type", "row_type", "line_type", "message_type"];
+    let is_kind = |own: &&Profile| {
+        own.kind == Kind::Text && own.samples.len() > 1 && NAMES.iter().any(|name| names::is_same(name, &own.name))
+    };
+    let own = profiles.iter().find(is_kind)?;
+    Some(format!("All rows are read as samples, whatever their {} is: {}.", own.name, own.samples.join(", ")))
 }
