@@ -14,6 +14,7 @@ mod job_configs;
 mod jobs;
 mod links;
 mod migrations;
+mod older_engine;
 mod openapi;
 mod pages;
 mod plan_memory;

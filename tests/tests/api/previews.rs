@@ -42,7 +42,7 @@ async fn a_preview_is_stored_once_and_only_when_asked() {
     assert_eq!(list["datasets"][0]["report"], uploaded["report"]);
     // It is stored: the preview is gone.
     let again = document(&server, api::path::DATASET_PREVIEWS, wanted).await;
-    assert!(again.problem().detail.contains("choose the file again"), "{again:?}");
+    assert!(again.problem().detail.contains("Choose the file again"), "{again:?}");
     assert_eq!(again.status, 404);
 }
 
