@@ -8,8 +8,7 @@ use crate::sending::Sending;
 /// Area for file drops and file selection.
 #[component]
 pub(crate) fn FileDrop(
-    #[prop(into)]
-    title: Signal<String>,
+    #[prop(into)] title: Signal<String>,
     /// Supported formats.
     hint: &'static str,
     /// Identifier for tests.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use ingest::configurations::{ANSWERS, self, MAX_BYTES, Obstacle, Summary, Table};
+use ingest::configurations::{self, ANSWERS, MAX_BYTES, Obstacle, Summary, Table};
 use planner::estimate::estimate;
 
 use crate::config::EstimateArguments;

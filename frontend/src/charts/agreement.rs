@@ -19,10 +19,7 @@ const BAND: f64 = 0.1;
 
 /// Points of an accuracy set, the line of equality, and a 10 % band around it.
 #[component]
-pub(crate) fn AgreementChart(
-    #[prop(into)]
-    set: Signal<Arc<AccuracySet>>,
-) -> impl IntoView {
+pub(crate) fn AgreementChart(#[prop(into)] set: Signal<Arc<AccuracySet>>) -> impl IntoView {
     let version = theme_version();
     let width = RwSignal::new(500.0);
     let plot = Memo::new(move |_| {

@@ -38,8 +38,7 @@ fn unit() -> (f64, &'static str) {
 /// Memory of a rank under each plan. The time axis matches the Gantt charts.
 #[component]
 pub(crate) fn MemoryChart(
-    #[prop(into)]
-    lines: Signal<Vec<MemoryLine>>,
+    #[prop(into)] lines: Signal<Vec<MemoryLine>>,
     /// Rank index. Timelines without this rank are skipped.
     #[prop(into)]
     rank: Signal<usize>,

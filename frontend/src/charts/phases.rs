@@ -23,8 +23,7 @@ pub(crate) struct PhaseBar {
 /// Bar chart with the first phase at the top.
 #[component]
 pub(crate) fn PhaseBars(
-    #[prop(into)]
-    phases: Signal<Vec<PhaseBar>>,
+    #[prop(into)] phases: Signal<Vec<PhaseBar>>,
     /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,

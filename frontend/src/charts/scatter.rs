@@ -56,8 +56,7 @@ impl Mark {
 /// Scatter plot component.
 #[component]
 pub(crate) fn ScatterChart(
-    #[prop(into)]
-    clouds: Signal<Vec<Cloud>>,
+    #[prop(into)] clouds: Signal<Vec<Cloud>>,
     /// Pareto front, sorted by x.
     #[prop(into)]
     front: Signal<Vec<(f64, f64)>>,

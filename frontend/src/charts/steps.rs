@@ -131,8 +131,7 @@ fn shade(shade: Shade) -> &'static str {
 /// Step chart with a legend.
 #[component]
 pub(crate) fn StepChart(
-    #[prop(into)]
-    plot: Signal<StepPlot>,
+    #[prop(into)] plot: Signal<StepPlot>,
     /// Text alternative for screen readers.
     #[prop(into)]
     label: Signal<String>,

@@ -92,15 +92,9 @@ pub(crate) enum Colouring {
     /// spans in ascending order.
     Search(Arc<Vec<usize>>),
     /// By difference from another timeline.
-    Differences {
-        against: Arc<Timeline>,
-        pairs: Arc<Differences>,
-        aspect: Aspect,
-    },
+    Differences { against: Arc<Timeline>, pairs: Arc<Differences>, aspect: Aspect },
     /// By kind, because too few spans have a counterpart in the other timeline.
-    NotComparable {
-        reason: String,
-    },
+    NotComparable { reason: String },
 }
 
 /// Ink index per span, plus levels for large timelines.

@@ -30,8 +30,7 @@ pub(crate) fn Gantt(
     /// Identifier of the plan or schedule in links.
     #[prop(into)]
     id: String,
-    #[prop(into)]
-    title: Signal<String>,
+    #[prop(into)] title: Signal<String>,
     /// Timeline; `None` while it loads.
     #[prop(into)]
     timeline: Signal<Option<Arc<Timeline>>>,

@@ -148,8 +148,7 @@ pub(super) fn AskedCard<T, V>(
     /// Settings above the response. The previous response stays visible while settings change.
     #[prop(optional, into)]
     settings: Option<ViewFn>,
-    #[prop(default = Unfolded::OnRequest)]
-    unfolded: Unfolded,
+    #[prop(default = Unfolded::OnRequest)] unfolded: Unfolded,
 ) -> impl IntoView
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,

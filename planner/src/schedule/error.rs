@@ -28,9 +28,7 @@ pub enum ScheduleError {
         "{}",
         if kind.has_groups() { "a group needs a microbatch at least".to_owned() } else { format!("{} has no groups", kind.title()) }
     )]
-    Group {
-        kind: ScheduleKind,
-    },
+    Group { kind: ScheduleKind },
     /// The number of ranks is odd.
     #[error("{} needs an even number of ranks, {ranks} given", kind.title())]
     OddRanks {
@@ -57,9 +55,7 @@ pub enum ScheduleError {
     },
     /// The costs have a different shape or placement.
     #[error("the costs are not those of {} on these ranks and microbatches", kind.title())]
-    Costs {
-        kind: ScheduleKind,
-    },
+    Costs { kind: ScheduleKind },
     /// A single microbatch does not fit in memory.
     #[error(
         "{}: rank {rank} needs {} bytes for its largest microbatch alone, {} are allowed",

@@ -1,8 +1,8 @@
 //! Rows of several kinds in one file, such as samples and summaries of batches.
 
-use super::super::{Kind, names};
 use super::super::profile::Profile;
 use super::super::value::{Row, Value};
+use super::super::{Kind, names};
 use super::Part;
 
 /// Names of columns with the kind of a row.
