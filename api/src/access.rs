@@ -1,22 +1,22 @@
-//! Who may do what: sessions, tokens with roles, and the record of changes.
+//! Access: sessions, tokens with roles, and the audit log.
 
 use serde::{Deserialize, Serialize};
 
-/// What the holder of a token may do.
+/// Role of a token holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Read everything but tokens and the record of changes, and ask questions whose answers are not stored.
+    /// Reads everything except tokens and the audit log, and sends requests that store nothing.
     Reader,
-    /// Change everything but tokens.
+    /// Changes everything except tokens.
     Editor,
-    /// Everything.
+    /// Full access.
     Admin,
 }
 
 impl Role {
-    /// All roles, the least first.
+    /// All roles, in ascending order.
     pub const ALL: [Self; 3] = [Self::Reader, Self::Editor, Self::Admin];
 
     /// Identifier.
@@ -28,21 +28,21 @@ impl Role {
         }
     }
 
-    /// The role of that identifier.
+    /// Returns the role with an identifier.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.id() == id)
     }
 }
 
-/// Who asks.
+/// The actor behind a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Identity {
-    /// Name of the token, or `(server token)`; `(anyone)` where no token is needed.
+    /// Token name, `(server token)`, or `(anyone)` if the server needs no token.
     pub actor: String,
-    /// What the actor may do.
+    /// Role of the actor.
     pub role: Role,
-    /// Whether the server needs a token.
+    /// True if the server needs a token.
     pub token_needed: bool,
 }
 
@@ -52,19 +52,19 @@ pub struct Identity {
 pub struct TokenLine {
     /// Name.
     pub name: String,
-    /// What its holder may do.
+    /// Role of the holder.
     pub role: Role,
-    /// When it was made, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it was last used, to ten minutes; absent: never.
+    /// Time of the last use, rounded to ten minutes. Omitted if the token was never used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<String>,
-    /// When it was revoked; absent: it is good.
+    /// Time of revocation. Omitted if the token is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<String>,
 }
 
-/// All named tokens, by name.
+/// All named tokens, sorted by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TokenList {
@@ -72,56 +72,57 @@ pub struct TokenList {
     pub tokens: Vec<TokenLine>,
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// Name of its holder: 1 to 60 letters, digits and any of `-`, `_`, `.`, `@`.
+    /// Name of the holder: 1 to 60 letters, digits, `-`, `_`, `.` or `@`.
     pub name: String,
-    /// What its holder may do.
+    /// Role of the holder.
     pub role: Role,
 }
 
-/// A token that was made.
+/// A created token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MadeToken {
     /// Name.
     pub name: String,
-    /// What its holder may do.
+    /// Role of the holder.
     pub role: Role,
-    /// The token. It is shown once: the server keeps a hash.
+    /// The token. The server returns it once and stores only a hash.
     pub token: String,
 }
 
-/// A change that somebody made.
+/// An audited change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditLine {
-    /// Number, rising.
+    /// Number, ascending.
     pub number: u64,
-    /// When, RFC 3339 in UTC.
+    /// Time, RFC 3339 in UTC.
     pub at: String,
-    /// Who: the name of a token, `(server token)`, `(run token)`, `(command line)`, or `(anyone)` where no token is needed.
+    /// Actor: token name, `(server token)`, `(run token)`, `(command line)`, or `(anyone)` if the
+    /// server needs no token.
     pub actor: String,
     /// Method of the request.
     pub method: String,
-    /// What was done, for example `create`, `change`, `delete`, `restore`, `plan`.
+    /// Action, for example `create`, `change`, `delete`, `restore`, `plan`.
     pub action: String,
-    /// Kind of the thing, for example `scenario`.
+    /// Object type, for example `scenario`.
     pub kind: String,
-    /// Its identifier; empty where the answer names none.
+    /// Object identifier. Empty if the response contains none.
     pub object: String,
 }
 
-/// A part of the record of changes, the latest first.
+/// A page of the audit log, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditPage {
     /// The changes.
     pub changes: Vec<AuditLine>,
-    /// `after` of the next part; absent at the end.
+    /// Value of `after` for the next page. Omitted on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }

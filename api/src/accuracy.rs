@@ -1,75 +1,76 @@
-//! How far predictions are from published measurements: what `cargo xtask accuracy` wrote to docs/accuracy.json.
+//! Errors of predictions compared with published measurements. `cargo xtask accuracy` writes
+//! docs/accuracy.json.
 
 use serde::{Deserialize, Serialize};
 
-/// The unit of a set whose points have units of their own, named in their labels; it has no chart.
+/// Unit for sets whose points have different units, given in their labels. Such sets have no chart.
 pub const MIXED_UNIT: &str = "mixed";
 
-/// Predictions against published measurements.
+/// Predictions compared with published measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Accuracy {
-    /// The engine that predicted.
+    /// Engine version of the predictions.
     pub engine: String,
     /// One entry per published table.
     pub sets: Vec<AccuracySet>,
 }
 
-/// One published table and what the planner makes of it.
+/// A published table with predictions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccuracySet {
     /// Stable identifier.
     pub id: String,
-    /// Shown name.
+    /// Display name.
     pub title: String,
-    /// Where the measurements were published.
+    /// Publication of the measurements.
     pub source: String,
-    /// Unit of the points; "mixed" where each has its own, named in its label.
+    /// Unit of the points; "mixed" if each point states its own unit in its label.
     pub unit: String,
-    /// What is aimed for.
+    /// Target error.
     pub goal: AccuracyGoal,
-    /// The best other tool on the same rows, in words.
+    /// The best other tool on the same rows, as text.
     pub peer: String,
-    /// Errors of the rows that count.
+    /// Errors of the evaluated rows.
     pub statistics: AccuracyErrors,
-    /// Other readings of the same measurements.
+    /// Alternative interpretations of the same measurements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<AccuracyVariant>,
-    /// What the publication does not say and is assumed.
+    /// Assumptions for values that the publication does not state.
     pub assumptions: Vec<String>,
-    /// What the rows show beside their errors.
+    /// Further findings about the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// Analysis written by people; paragraphs are parted by empty lines.
+    /// Written analysis. Empty lines separate paragraphs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
-    /// Measured and predicted values of the rows that count.
+    /// Measured and predicted values of the evaluated rows.
     pub points: Vec<AccuracyPoint>,
 }
 
-/// What is aimed for, in per cent of the measured values.
+/// Target error, in percent of the measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccuracyGoal {
     /// Mean absolute error.
     pub mean: f64,
-    /// Largest absolute error; absent where the mean alone counts.
+    /// Largest absolute error. Omitted if only the mean has a target.
     pub largest: Option<f64>,
 }
 
 impl AccuracyGoal {
-    /// Whether errors are within it.
+    /// Returns whether errors are within the target.
     pub fn is_met(self, errors: &AccuracyErrors) -> bool {
         errors.mean_abs_pct <= self.mean && self.largest.is_none_or(|largest| errors.max_abs_pct <= largest)
     }
 }
 
-/// Errors of the rows of a set, in per cent of the measured value.
+/// Errors of the rows in a set, in percent of the measured value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccuracyErrors {
-    /// Rows.
+    /// Number of rows.
     pub count: u32,
     /// Mean of the absolute errors.
     pub mean_abs_pct: f64,
@@ -79,27 +80,27 @@ pub struct AccuracyErrors {
     pub p90_abs_pct: f64,
     /// Largest absolute error.
     pub max_abs_pct: f64,
-    /// Mean of the signed errors; positive where predictions are too slow or too large.
+    /// Mean signed error. Positive if predictions are too slow or too large.
     pub bias_pct: f64,
-    /// Rank correlation of predicted and measured values; absent where either does not vary.
+    /// Rank correlation of predicted and measured values. Omitted if either is constant.
     pub spearman: Option<f64>,
 }
 
-/// Another reading of the same measurements.
+/// An alternative interpretation of the same measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccuracyVariant {
-    /// What is different.
+    /// Description of the difference.
     pub title: String,
-    /// Its errors.
+    /// Errors under this interpretation.
     pub statistics: AccuracyErrors,
 }
 
-/// One measurement and its prediction.
+/// A measurement and its prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccuracyPoint {
-    /// What was measured; empty in large sets.
+    /// Label of the measurement. Empty in large sets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// Measured value.

@@ -1,6 +1,8 @@
-//! Links that hold a whole scenario: `/c/#z1.` and its JSON, deflated, in base64url without padding.
+//! Self-contained links: `/c/#z1.` followed by the scenario as JSON, deflated, in base64url without
+//! padding.
 //!
-//! Nothing is stored for such a link, and it must open for ever: another form gets another prefix, this one stays readable.
+//! The server stores nothing for such a link, and the link must stay readable. A new format gets a
+//! new prefix.
 
 use data_encoding::{BASE64URL_NOPAD, DecodeKind};
 use miniz_oxide::deflate::compress_to_vec;
@@ -8,37 +10,37 @@ use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_with_limit};
 use planner::scenario::SCHEMA;
 use serde_json::Value;
 
-/// Begins every link of the first form.
+/// Prefix of the first link format.
 pub const FIRST_FORM: &str = "z1.";
-/// Longest link that is made, in characters behind the `#`.
+/// Maximum link length after the `#`, in characters.
 pub const MAX: usize = 8 << 10;
-/// Largest scenario that is unpacked, in bytes.
+/// Maximum size of an unpacked scenario, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// Effort of the packing; beyond it links get hardly shorter.
+/// Compression level. Higher levels hardly shorten links.
 const LEVEL: u8 = 9;
 
-/// Why a link holds no scenario that can be opened.
+/// Reason why a link contains no readable scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContainedError {
-    /// It would be, or is, longer than links are.
+    /// The link is longer than the limit.
     TooLong(usize),
-    /// It begins with nothing that is known.
+    /// The prefix is unknown.
     UnknownForm,
-    /// A character that does not belong there.
+    /// The link contains an invalid character.
     NotBase64,
-    /// It breaks off, or was never packed.
+    /// The link is truncated or not compressed.
     NotPacked,
-    /// Unpacked it is larger than any scenario that fits into a link.
+    /// The unpacked scenario exceeds the limit.
     TooLarge,
-    /// What is unpacked is no JSON.
+    /// The unpacked content is not JSON.
     NotJson(String),
-    /// It is JSON of something else.
+    /// The JSON is not a scenario.
     NotAScenario,
-    /// A newer version made it: its schema, and the text as it is.
+    /// A newer version wrote the link.
     Newer {
-        /// The schema that it names.
+        /// Schema in the link.
         schema: String,
-        /// The JSON.
+        /// Unpacked JSON.
         text: String,
     },
 }
@@ -72,7 +74,10 @@ impl std::fmt::Display for ContainedError {
 
 impl std::error::Error for ContainedError {}
 
-/// The part behind the `#` of a link that holds a scenario; too long a link is refused.
+/// Returns the link text after the `#` for a scenario.
+///
+/// # Errors
+/// The link would exceed the maximum length.
 pub fn write(scenario: &str) -> Result<String, ContainedError> {
     let packed = compress_to_vec(scenario.as_bytes(), LEVEL);
     let link = format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&packed));
@@ -84,12 +89,12 @@ pub fn read(fragment: &str) -> Result<Value, ContainedError> {
     if fragment.len() > MAX {
         return Err(ContainedError::TooLong(fragment.len()));
     }
-    // Mail programs and chats like to add a full stop or padding.
+    // Mail programs and chats append a full stop or padding.
     let text = fragment.strip_prefix(FIRST_FORM).ok_or(ContainedError::UnknownForm)?;
     let decoded = BASE64URL_NOPAD.decode(text.trim_end_matches(['=', '.']).as_bytes());
     let packed = decoded.map_err(|error| match error.kind {
         DecodeKind::Symbol => ContainedError::NotBase64,
-        // A link that was cut has characters to spare.
+        // A truncated link has leftover characters.
         DecodeKind::Length | DecodeKind::Trailing | DecodeKind::Padding => ContainedError::NotPacked,
     })?;
     let bytes = decompress_to_vec_with_limit(&packed, MAX_BYTES).map_err(|error| match error.status {
@@ -148,11 +153,11 @@ mod tests {
 
     #[test]
     fn a_bomb_is_stopped_and_a_long_scenario_refused() {
-        // Four megabytes of blanks pack into four kilobytes.
+        // Four megabytes of spaces compress to four kilobytes.
         let bomb = format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&compress_to_vec(&vec![b' '; 4 << 20], 9)));
         assert!(bomb.len() < MAX, "{}", bomb.len());
         assert_eq!(read(&bomb), Err(ContainedError::TooLarge));
-        // Numbers without a pattern do not get shorter.
+        // Random numbers do not compress.
         let random: Vec<String> =
             (0_u64..4000).map(|x| (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).to_string()).collect();
         let long = format!(r#"{{"schema":"{SCHEMA}","values":[{}]}}"#, random.join(","));
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn any_text_is_answered() {
-        // Every cut and every changed byte of a good link: an answer, never a panic.
+        // Truncated or modified links must return an error and never panic.
         let good = write(&format!(r#"{{"schema":"{SCHEMA}","title":"abcabcabc"}}"#)).expect("a short one");
         for at in 0..good.len() {
             let cut = read(&good[..at]);

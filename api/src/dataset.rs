@@ -18,46 +18,47 @@ use crate::shelf::ListPage;
 pub struct DatasetSummary {
     /// Content address, lower-case base32.
     pub id: String,
-    /// Name given at upload, safe to show.
+    /// Upload name, sanitized for display.
     pub name: String,
-    /// Samples; for a histogram the sum of its counts.
+    /// Number of samples. For a histogram, the sum of its counts.
     pub samples: u64,
     /// Distribution of text tokens, at most 60 bins.
     pub text_tokens: HistogramColumns,
-    /// Distribution of images, where the file has them; of the encoder's items, b(d), where a rule has read media.
+    /// Distribution of images if the file contains images. With a preprocessing rule: distribution
+    /// of encoder items, b(d).
     pub images: Option<HistogramColumns>,
-    /// What a rule made of media; absent where none has read any.
+    /// Result of a preprocessing rule. Omitted without a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaped: Option<ShapedColumns>,
-    /// Report of the import; absent for datasets that an earlier version stored.
+    /// Import report. Omitted for datasets stored by an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<ImportReport>,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether it stands in front of the list.
+    /// True if the dataset is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
-    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    /// Deletion time, RFC 3339 in UTC. Deleted datasets can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
-    /// Bytes that it takes.
+    /// Stored size, in bytes.
     #[serde(default)]
     pub bytes: u64,
 }
 
-/// What a rule made of the media of a dataset.
+/// Result of a preprocessing rule for the media in a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShapedColumns {
-    /// The rule.
+    /// Preprocessing rule.
     pub preprocessing: Preprocessing,
-    /// Distribution of the tokens of the backbone's sequence, text included: s(d).
+    /// Distribution of backbone sequence tokens including text, s(d).
     pub backbone_tokens: HistogramColumns,
 }
 
@@ -65,9 +66,9 @@ pub struct ShapedColumns {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DatasetList {
-    /// Pinned ones, then newest first, unless another order was asked for.
+    /// Datasets: pinned first, then newest first by default.
     pub datasets: Vec<DatasetSummary>,
-    /// Of the list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
 }

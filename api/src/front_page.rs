@@ -1,4 +1,4 @@
-//! The first page: scenarios by the question that they answer, and what a new scenario starts from.
+//! First page: scenarios by topic, and choices for a new scenario.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FrontPage {
-    /// Questions, each with its scenarios.
+    /// Topics with their scenarios.
     pub topics: Vec<Topic>,
-    /// Models that a new scenario may start from.
+    /// Models for a new scenario.
     pub models: Vec<NamedChoice>,
-    /// Clusters that a new scenario may start from.
+    /// Clusters for a new scenario.
     pub clusters: Vec<NamedChoice>,
-    /// Ready scenarios in all.
+    /// Number of example scenarios.
     pub ready_scenarios: u32,
 }
 
@@ -20,74 +20,74 @@ pub struct FrontPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NamedChoice {
-    /// Identifier of the preset.
+    /// Preset identifier.
     pub id: String,
-    /// Shown name.
+    /// Display name.
     pub name: String,
 }
 
-/// A question and the scenarios that answer it.
+/// A topic and its scenarios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Topic {
-    /// For example "Balance sequence lengths".
+    /// Title, for example "Balance sequence lengths".
     pub title: String,
-    /// One sentence.
+    /// Description, one sentence.
     pub text: String,
     /// The scenarios.
     pub tiles: Vec<Tile>,
 }
 
-/// A ready scenario with its headline.
+/// An example scenario with its headline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tile {
     /// Stable name.
     pub slug: String,
-    /// Shown title.
+    /// Display title.
     pub title: String,
-    /// One or two sentences.
+    /// Summary, one or two sentences.
     pub summary: String,
-    /// For example "32 × A100 80 GB".
+    /// Devices, for example "32 × A100 80 GB".
     pub devices: String,
-    /// Whether its samples are drawn from distributions of ours.
+    /// True if the samples come from synthetic distributions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_synthetic: bool,
-    /// Whether it is opened with a free layout: planners search all degrees.
+    /// True if the scenario opens with a free layout, so that planners search all degrees.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free_layout: bool,
-    /// Its figures; absent if the scenario changed since they were computed.
+    /// Headline figures. Omitted if the scenario changed after they were computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headline: Option<Headline>,
 }
 
-/// Figures of a ready scenario, computed by an engine and shipped with the program.
+/// Figures of an example scenario, computed at build time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Headline {
-    /// Version of the engine.
+    /// Engine version.
     pub engine: String,
     /// The fastest plan.
     pub best: HeadlinePlan,
-    /// The plan that it is compared with: 1F1B, else the slowest; absent if only one planner has a plan.
+    /// Baseline plan: 1F1B, otherwise the slowest plan. Omitted if only one planner has a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<HeadlinePlan>,
-    /// Mean time of an iteration of the baseline over that of the fastest.
+    /// Mean iteration time of the baseline divided by that of the fastest plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
 }
 
-/// Figures of one plan.
+/// Figures of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HeadlinePlan {
-    /// Short name of the planner.
+    /// Short planner name.
     pub planner: String,
-    /// Mean time of an iteration, in s.
+    /// Mean iteration time, in s.
     pub iteration_s: f64,
-    /// Model FLOP utilisation.
+    /// Model FLOPs utilization.
     pub mfu: f64,
-    /// Up to four ranks of the first iteration, from start to end: a character per stretch of time, the number of the
-    /// span kind with most time in it, or "." if the rank is mostly idle. Stretches of both plans are equally long.
+    /// Up to four ranks in the first iteration. Each character is an equal time interval in both
+    /// plans: the number of the dominant span kind, or "." if the rank is mostly idle.
     pub strip: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Presets and ready scenarios.
+//! Presets and example scenarios.
 
 use planner::cluster::Cluster;
 use planner::model::Model;
@@ -6,100 +6,101 @@ use planner::scenario::{PlannerKind, Scenario};
 use planner::workload::SampleSource;
 use serde::{Deserialize, Serialize};
 
-/// Everything a picker offers.
+/// All choices for pickers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Presets {
     /// Models.
     pub models: Vec<ModelChoice>,
-    /// Clusters, one node of each.
+    /// Clusters with one node each.
     pub clusters: Vec<ClusterChoice>,
-    /// Sources of samples.
+    /// Sample sources.
     pub samples: Vec<SampleChoice>,
     /// Planners.
     pub planners: Vec<PlannerChoice>,
 }
 
-/// A model by name.
+/// A named model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ModelChoice {
     /// Identifier.
     pub id: String,
-    /// Parameters.
+    /// Number of parameters.
     pub parameters: u64,
     /// The model.
     pub model: Model,
 }
 
-/// A cluster by name.
+/// A named cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClusterChoice {
     /// Identifier.
     pub id: String,
-    /// One node of it.
+    /// The cluster with one node.
     pub cluster: Cluster,
 }
 
-/// A source of samples by name.
+/// A named sample source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SampleChoice {
     /// Identifier.
     pub id: String,
-    /// Shown name; says where it is synthetic.
+    /// Display name. States if the source is synthetic.
     pub title: String,
     /// The source.
     pub source: SampleSource,
 }
 
-/// A planner by name.
+/// A named planner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlannerChoice {
     /// Identifier.
     pub id: PlannerKind,
-    /// Shown name.
+    /// Display name.
     pub title: String,
-    /// The question that it answers, for example "Balance sample lengths over data parallelism".
+    /// Purpose, for example "Balance sample lengths over data parallelism".
     #[serde(default)]
     pub question: String,
 }
 
-/// Ready scenarios.
+/// Example scenarios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gallery {
-    /// In the order in which the gallery shows them.
+    /// Entries in display order.
     pub entries: Vec<GalleryEntry>,
 }
 
-/// A ready scenario.
+/// An example scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GalleryEntry {
     /// Stable name, for example "vlm-s-image-heavy".
     pub slug: String,
-    /// Shown title.
+    /// Display title.
     pub title: String,
-    /// What it shows and why it is interesting, two sentences.
+    /// Summary, two sentences.
     pub summary: String,
     /// The scenario.
     pub scenario: Scenario,
-    /// Whose set-up it is; absent for those of no paper. Entries of one paper stand together.
+    /// Paper of the set-up. Omitted for scenarios without a paper. Entries of a paper are
+    /// consecutive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<GalleryPlace>,
-    /// Whether its samples are drawn from distributions of ours, because no data are public.
+    /// True if the samples come from synthetic distributions because the data is not public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_synthetic: bool,
 }
 
-/// Where a paper has a set-up.
+/// Location of a set-up in a paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GalleryPlace {
-    /// The paper, for example "PipeWeaver (Xue et al., 2025)".
+    /// Paper, for example "PipeWeaver (Xue et al., 2025)".
     pub title: String,
     /// Table or figure, for example "Table 5".
     pub place: String,

@@ -4,49 +4,49 @@ use planner::outcome::Outcome;
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
-/// A planning job. Its events (SSE, event name "job") carry the same document.
+/// A planning job. Server-sent events with the name "job" contain the same document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Job {
     /// Identifier.
     pub id: String,
-    /// Scenario that is planned.
+    /// Identifier of the planned scenario.
     pub scenario: String,
-    /// Where it stands.
+    /// Job state.
     pub state: JobState,
 }
 
-/// Where a job stands.
+/// State of a planning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum JobState {
-    /// Waiting for a worker.
+    /// The job waits for a worker.
     Queued,
-    /// A planner is at work.
+    /// A planner is running.
     Running {
         /// The planner.
         planner: PlannerKind,
-        /// What it does, for example "searching layouts".
+        /// Phase, for example "searching layouts".
         phase: String,
-        /// Steps done.
+        /// Completed steps.
         done: u32,
-        /// Steps in all.
+        /// Total number of steps.
         total: u32,
     },
     /// The outcome is stored.
     Done,
-    /// Ended by a user.
+    /// A user cancelled the job.
     Cancelled,
-    /// Ended by a fault of ours.
+    /// The job failed because of an internal error.
     Failed {
-        /// What happened.
+        /// Error description.
         detail: String,
     },
 }
 
 impl JobState {
-    /// Whether nothing more will happen.
+    /// Returns whether the state is final.
     pub const fn is_final(&self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Failed { .. })
     }
@@ -58,18 +58,19 @@ impl JobState {
 pub struct StoredOutcome {
     /// The outcome.
     pub outcome: Outcome,
-    /// Wall time of each planner on the server that computed it, in ms.
+    /// Wall time per planner on the server that computed the outcome, in ms.
     pub planning_ms: Vec<PlanningTime>,
-    /// When it was computed, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// Engine of this server; where it differs from the outcome's, a re-run is on offer.
+    /// Engine version of this server. If it differs from the outcome's version, the scenario can be
+    /// planned again.
     pub current_engine: String,
-    /// It answers the sketch of what was asked, without the searches that take long. What is stored never is one.
+    /// True for a what-if result without the long searches. Stored outcomes are never sketches.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_sketch: bool,
 }
 
-/// The answers that engines have given to a scenario, the latest first.
+/// Outcomes of a scenario by engine version, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EngineAnswerList {
@@ -77,13 +78,13 @@ pub struct EngineAnswerList {
     pub answers: Vec<EngineAnswer>,
 }
 
-/// That an engine has answered a scenario.
+/// An outcome of an engine version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EngineAnswer {
-    /// Name and version of the engine.
+    /// Engine name and version.
     pub engine: String,
-    /// When it answered, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
 }
 
@@ -95,27 +96,29 @@ pub struct PlanningTime {
     pub planner: PlannerKind,
     /// Wall time, in ms.
     pub ms: f64,
-    /// Of it, what every judged batch took that is planned anew, in their order; empty where a planner plans once for all.
+    /// Planning time per evaluated batch, in order. Empty if the planner plans once for all
+    /// batches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<BatchPlanning>,
 }
 
-/// Planning of one batch, which goes on while the batch before it is computed.
+/// Planning of a batch, which runs during the previous batch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BatchPlanning {
     /// Wall time on the server, in ms.
     pub ms: f64,
-    /// Simulated step of the batch before, in ms; absent for the first, which is planned before training begins.
+    /// Simulated step time of the previous batch, in ms. Omitted for the first batch, which is
+    /// planned before the training starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_before_ms: Option<f64>,
-    /// What of the planning that step does not hide, in ms: max(0, planning - step).
+    /// Exposed planning time, in ms: max(0, planning - step).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed_ms: Option<f64>,
 }
 
 impl BatchPlanning {
-    /// Planning that took `ms` beside a step.
+    /// Creates an entry for planning that took `ms` during a step.
     pub fn beside(ms: f64, step_before_ms: Option<f64>) -> Self {
         Self { ms, step_before_ms, exposed_ms: step_before_ms.map(|step| (ms - step).max(0.0)) }
     }

@@ -17,7 +17,7 @@ pub enum ConfigFormat {
 }
 
 impl ConfigFormat {
-    /// The name for people.
+    /// Display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::HuggingFaceModel => "Hugging Face config.json",
@@ -35,11 +35,11 @@ pub struct ReadSetting {
     pub key: String,
     /// Value in the file.
     pub value: String,
-    /// The setting in plain words, for example "tensor parallelism".
+    /// Meaning of the setting, for example "tensor parallelism".
     pub setting: String,
 }
 
-/// A configuration file as a scenario, with the report of how it was read.
+/// A configuration file as a scenario, with a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobConfig {
@@ -51,8 +51,8 @@ pub struct JobConfig {
     pub read: Vec<ReadSetting>,
     /// Values that the file does not state, one sentence each.
     pub assumed: Vec<String>,
-    /// Stated parts of the model or job that the scenario cannot hold, one sentence each.
+    /// Stated properties of the model or job that a scenario cannot represent, one sentence each.
     pub not_modelled: Vec<String>,
-    /// Keys that were not recognised; their values are not returned.
+    /// Unrecognized keys. Their values are not returned.
     pub unknown: Vec<String>,
 }

@@ -1,7 +1,8 @@
-//! The contract between server and browser: paths, wire types, problem documents, the timeline codec.
+//! Interface between server and browser: paths, wire types, problem documents, timeline encoding.
 //!
-//! Scenario, outcome, timeline and the question of the schedule bench are the planner's own types ([`planner::scenario`],
-//! [`planner::outcome`], [`planner::timeline`], [`planner::schedule_comparison`]); here stands what only travels.
+//! Scenario, outcome, timeline and schedule comparison use the planner's types
+//! ([`planner::scenario`], [`planner::outcome`], [`planner::timeline`],
+//! [`planner::schedule_comparison`]). This crate contains the other wire types.
 
 pub mod access;
 pub mod accuracy;

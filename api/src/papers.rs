@@ -1,14 +1,14 @@
-//! Figures of papers beside ours: what `cargo xtask papers` wrote to docs/papers.json.
+//! Published figures compared with ours. `cargo xtask papers` writes docs/papers.json.
 
 use planner::outcome::{Layout, RankTime};
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
-/// Figures of papers beside ours.
+/// Published figures compared with ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Papers {
-    /// The engine that planned.
+    /// Engine version of the plans.
     pub engine: String,
     /// One entry per paper.
     pub papers: Vec<Paper>,
@@ -20,46 +20,47 @@ pub struct Papers {
 pub struct Paper {
     /// Stable identifier, for example "pipeweaver".
     pub id: String,
-    /// Shown name.
+    /// Display name.
     pub title: String,
-    /// Who wrote it, and when.
+    /// Authors and year.
     pub source: String,
-    /// Its tables and figures.
+    /// Tables and figures.
     pub sets: Vec<PaperSet>,
 }
 
-/// One table or figure, or a part of one.
+/// A table or figure, or a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaperSet {
     /// Stable identifier within the paper, for example "table-5".
     pub id: String,
-    /// Where it stands in the paper, for example "Table 5".
+    /// Location in the paper, for example "Table 5".
     pub place: String,
-    /// What it shows.
+    /// Description.
     pub title: String,
-    /// Whether the batches are drawn from distributions of ours because those of the paper are not public.
+    /// True if the batches come from synthetic distributions because the paper's data is not
+    /// public.
     pub is_synthetic: bool,
-    /// What the paper leaves open and is assumed.
+    /// Assumptions for values that the paper does not state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
     /// Published values and ours.
     pub figures: Vec<PaperFigure>,
-    /// The plans behind our values, and where their time goes.
+    /// Plans behind our values, with their time breakdown.
     pub plans: Vec<PaperPlan>,
-    /// Curves of ours, where the paper draws curves.
+    /// Our curves, if the paper draws curves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<PaperChart>,
 }
 
-/// What papers say of a scenario that is one of their set-ups.
+/// Papers that publish figures for a scenario.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScenarioPapers {
-    /// The gallery's name of the scenario; absent where it is none of a ready one.
+    /// Gallery name of the scenario. Omitted for other scenarios.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
-    /// Tables and figures whose values stand on it.
+    /// Tables and figures with values for the scenario.
     pub cited: Vec<CitedSet>,
 }
 
@@ -67,72 +68,73 @@ pub struct ScenarioPapers {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CitedSet {
-    /// Identifier of the paper, for example "pipeweaver".
+    /// Paper identifier, for example "pipeweaver".
     pub paper: String,
-    /// Shown name of the paper.
+    /// Display name of the paper.
     pub title: String,
     /// The table or figure.
     pub set: PaperSet,
 }
 
-/// One published value and ours.
+/// A published value and ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaperFigure {
-    /// What it is a value of.
+    /// Description of the value.
     pub label: String,
-    /// Its unit: "s", "%", "PFLOP", "images"; empty for shares such as model FLOP utilisation.
+    /// Unit: "s", "%", "PFLOP", "images". Empty for ratios such as model FLOPs utilization.
     pub unit: String,
-    /// What was published; absent where the paper only draws it, or does not compare these.
+    /// Published value. Omitted if the paper only draws it or does not compare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedValue>,
-    /// What this engine gives; absent where it has no plan.
+    /// Our value. Omitted if there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
     /// Why there is no value of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// How far ours is from the published one, or from the closer end of a range; 0 within a range.
+    /// Difference from the published value, or from the nearer end of a range. Zero within a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
-    /// Whether it is a wall time, which is another one on every run.
+    /// True for wall times, which differ between runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_wall_time: bool,
 }
 
-/// A published value: one number, or the range that the paper gives for several.
+/// A published number or range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PublishedValue {
-    /// The number, or the smallest of the range.
+    /// The number, or the lower end of the range.
     pub from: f64,
-    /// The largest of the range; the same number where there is one.
+    /// The number, or the upper end of the range.
     pub to: f64,
 }
 
-/// How far ours is from the published value.
+/// Difference from a published value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Difference {
-    /// Ours less the published one; in points for values in per cent, in per cent of the published one for others.
+    /// Our value minus the published value: in percentage points for percentages, otherwise in
+    /// percent of the published value.
     pub value: f64,
-    /// Which of the two.
+    /// Unit of the difference.
     pub of: DifferenceOf,
 }
 
-/// What a difference is counted in.
+/// Unit of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceOf {
-    /// Percentage points, for values that are per cent themselves.
+    /// Percentage points, for values in percent.
     Points,
-    /// Per cent of the published value.
+    /// Percent of the published value.
     PerCent,
 }
 
 impl PublishedValue {
-    /// How far a value with this unit is from it.
+    /// Returns the difference for our value in this unit.
     pub fn difference(self, ours: f64, unit: &str) -> Difference {
         let (nearest, is_range) = (ours.clamp(self.from, self.to), self.from < self.to);
         let nearest = if is_range { nearest } else { self.from };
@@ -148,37 +150,37 @@ impl PublishedValue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaperPlan {
-    /// The gallery's name of the scenario.
+    /// Gallery name of the scenario.
     pub scenario: String,
     /// The planner.
     pub planner: PlannerKind,
-    /// Its layout; absent where it has no plan.
+    /// Layout. Omitted if there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
-    /// Why there is no plan.
+    /// Binding constraint if there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
-    /// Mean time of an iteration, in s; 0 without a plan.
+    /// Mean iteration time, in s. Zero without a plan.
     pub iteration_s: f64,
-    /// Model FLOP utilisation; 0 without a plan.
+    /// Model FLOPs utilization. Zero without a plan.
     pub mfu: f64,
-    /// Where the time of the mean rank goes, in s; the parts add up to the iteration.
+    /// Time breakdown of the mean rank, in s. The parts sum to the iteration time.
     pub time: RankTime,
-    /// How much longer than its lower bound an iteration takes.
+    /// Relative gap between iteration time and lower bound.
     pub gap: f64,
-    /// Largest memory of any rank, in GiB.
+    /// Peak memory over all ranks, in GiB.
     pub peak_memory_gib: f64,
-    /// Memory that it may use, in GiB.
+    /// Memory limit, in GiB.
     pub memory_limit_gib: f64,
 }
 
-/// Curves over one axis.
+/// Curves with a common axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaperChart {
-    /// What runs along the axis, with its unit.
+    /// Label of the horizontal axis, with unit.
     pub x: String,
-    /// What the curves show, with its unit.
+    /// Label of the vertical axis, with unit.
     pub y: String,
     /// The curves.
     pub curves: Vec<PaperCurve>,
@@ -190,9 +192,9 @@ pub struct PaperChart {
 pub struct PaperCurve {
     /// Its name.
     pub label: String,
-    /// Places along the axis.
+    /// Horizontal positions.
     pub x: Vec<f64>,
-    /// Values, one for each place.
+    /// Values, one per position.
     pub y: Vec<f64>,
 }
 
@@ -206,7 +208,7 @@ mod tests {
         let range = PublishedValue { from: 15.6, to: 76.2 };
         for (published, ours, unit, value, of) in [
             (one(17.3), 30.0, "%", 12.7, DifferenceOf::Points),
-            // 20 s for 16: a quarter more.
+            // 20 s instead of 16 s is 25 % more.
             (one(16.0), 20.0, "s", 25.0, DifferenceOf::PerCent),
             (range, 40.0, "%", 0.0, DifferenceOf::Points),
             (range, 10.6, "%", -5.0, DifferenceOf::Points),

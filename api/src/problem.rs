@@ -8,38 +8,38 @@ use crate::dataset::ColumnCandidate;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// Kind of problem, a URI reference, for example "/problems/invalid-scenario".
+    /// Problem type, a URI reference, for example "/problems/invalid-scenario".
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is wrong, in one short line that is the same for every problem of the kind.
+    /// Short title, equal for all problems of the type.
     pub title: String,
     /// HTTP status.
     pub status: u16,
-    /// What is wrong here, and the remedy.
+    /// Description of this problem, with a remedy.
     pub detail: String,
-    /// Every wrong field.
+    /// All invalid fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
-    /// What can be chosen: scenarios of an ambiguous prefix, or columns of a file.
+    /// Choices: scenarios for an ambiguous prefix, or columns of a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// When it was deleted, and the way back.
+    /// Deletion time and restore path of a deleted object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deletion>,
 }
 
-/// What can be chosen.
+/// A choice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum Candidate {
-    /// A scenario of an ambiguous prefix.
+    /// A scenario for an ambiguous prefix.
     Scenario(ScenarioCandidate),
     /// A column of a file.
     Column(ColumnCandidate),
 }
 
-/// A scenario that an ambiguous prefix may stand for.
+/// A scenario that matches an ambiguous prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScenarioCandidate {
@@ -47,38 +47,38 @@ pub struct ScenarioCandidate {
     pub id: String,
     /// Shortest unique prefix.
     pub short: String,
-    /// Title, or what it is made of.
+    /// Title, or a description.
     pub title: String,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it was deleted, where it was.
+    /// Deletion time, if the scenario is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
 }
 
-/// When something was deleted, and the way back.
+/// Deletion time and restore path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Deletion {
-    /// When, RFC 3339 in UTC.
+    /// Deletion time, RFC 3339 in UTC.
     pub at: String,
-    /// Path that brings it back by POST; absent: it cannot come back.
+    /// POST path that restores the object. Omitted if it cannot be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<String>,
 }
 
-/// One wrong field.
+/// An invalid field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FieldProblem {
     /// JSON pointer into the request body, for example "/cluster/nodes".
     pub pointer: String,
-    /// What is wrong with it, and what would be right.
+    /// Description of the error and the allowed values.
     pub detail: String,
 }
 
 impl Problem {
-    /// Columns that can be chosen.
+    /// Returns the selectable columns.
     pub fn columns(&self) -> Vec<ColumnCandidate> {
         let column = |candidate: &Candidate| match candidate {
             Candidate::Column(column) => Some(column.clone()),
@@ -87,7 +87,7 @@ impl Problem {
         self.candidates.iter().filter_map(column).collect()
     }
 
-    /// Scenarios that can be chosen.
+    /// Returns the selectable scenarios.
     pub fn scenarios(&self) -> Vec<ScenarioCandidate> {
         let scenario = |candidate: &Candidate| match candidate {
             Candidate::Scenario(scenario) => Some(scenario.clone()),

@@ -1,4 +1,4 @@
-//! Profiles: what a device, a cluster or a run was measured to do, and what was fitted to it.
+//! Profiles: measurements of a device, a cluster or a run, and the parameters fitted to them.
 
 use planner::cluster::Cluster;
 use planner::cost::overrides::CostOverride;
@@ -8,56 +8,56 @@ use serde::{Deserialize, Serialize};
 use crate::run::Prediction;
 use crate::shelf::ListPage;
 
-/// Kind of the problem that a file was measured on another device than the one to be fitted.
+/// Problem kind for a file measured on another device.
 pub const OTHER_DEVICE: &str = "other-device";
 
-/// A stored profile, as lists show it.
+/// A stored profile in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProfileSummary {
     /// Content address.
     pub id: String,
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
-    /// Where it comes from.
+    /// Source.
     pub source: ProfileSource,
-    /// Measurements that were read.
+    /// Number of measurements.
     pub measurements: u64,
-    /// Mean relative residual of what was fitted; absent where nothing was.
+    /// Mean relative residual of the fit. Omitted without a fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residual: Option<f64>,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// Bytes that it takes.
+    /// Stored size, in bytes.
     pub bytes: u64,
-    /// Whether it stands in front of the list.
+    /// True if the profile is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
-    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    /// Deletion time, RFC 3339 in UTC. Deleted profiles can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
 }
 
-/// Where a profile comes from.
+/// Source of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProfileSource {
-    /// Files of measured operators or collectives, or tables of layers.
+    /// Files with measured operators, collectives or layers.
     Files {
-        /// Formats that were recognised, in words.
+        /// Detected formats.
         formats: Vec<String>,
     },
-    /// The log of a run beside the plan that it was held against.
+    /// The log of a run compared with its plan.
     Run {
         /// The run.
         run: String,
-        /// Scenario, whole identifier.
+        /// Full scenario identifier.
         scenario: String,
     },
 }
@@ -66,93 +66,96 @@ pub enum ProfileSource {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProfileList {
-    /// Pinned ones, then newest first, unless another order was asked for.
+    /// Profiles: pinned first, then newest first by default.
     pub profiles: Vec<ProfileSummary>,
-    /// Of the list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
 }
 
-/// A stored profile, whole.
+/// A stored profile with all details.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Profile {
-    /// As lists show it.
+    /// List entry.
     pub summary: ProfileSummary,
-    /// What it puts into a scenario that uses it.
+    /// Effect on scenarios that use the profile.
     pub effect: ProfileEffect,
-    /// What was fitted, part by part.
+    /// Fitted parts.
     pub parts: Vec<FittedPart>,
-    /// What was read and what was not, in words, one line per file.
+    /// Import report, one line per file.
     pub report: Vec<String>,
-    /// Of a profile from a run: by how much the phases of a step differ from the plan.
+    /// For a profile from a run: ratios of measured and predicted phases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<PhaseFactor>,
 }
 
-/// By how much a phase of a step differs from the plan, and whether the profile makes up for it.
+/// Ratio of measured and predicted time for a phase, and the correction in the profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PhaseFactor {
-    /// Phase in words, for example "forward compute"; "step" for the whole of it.
+    /// Phase, for example "forward compute"; "step" for the complete step.
     pub phase: String,
-    /// Median of the run, in s per step.
+    /// Median measured time, in s per step.
     pub measured_s: f64,
-    /// What the plan said, in s per step.
+    /// Predicted time, in s per step.
     pub predicted_s: f64,
-    /// Measured over predicted.
+    /// Measured time divided by predicted time.
     pub ratio: f64,
-    /// Factor that the profile puts on the layers; absent where nothing is put on them for this phase.
+    /// Correction factor for the layers. Omitted if the profile does not correct this phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// What the plan says with the profile, in s per step; absent where it is not told.
+    /// Predicted time with the profile, in s per step. Omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_s: Option<f64>,
-    /// In words: what it is, or why nothing is put on anything.
+    /// Description, or the reason for no correction.
     pub detail: String,
 }
 
-/// What a profile puts into a scenario that uses it. Nothing is applied in silence: the scenario then says it itself.
+/// Effect of a profile on a scenario that uses it. The resulting scenario contains the changes
+/// explicitly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProfileEffect {
-    /// A cluster with fitted curves in place of the scenario's device and links; its size stays.
+    /// Replaces the device and links of the scenario by a cluster with fitted curves. The cluster
+    /// size is unchanged.
     Cluster {
-        /// The cluster that was fitted.
+        /// Fitted cluster.
         cluster: Box<Cluster>,
     },
-    /// Times in place of the model's, added to the scenario's own.
+    /// Adds cost overrides to the scenario.
     Overrides {
-        /// The times.
+        /// Cost overrides.
         overrides: Vec<CostOverride>,
     },
 }
 
-/// One part of a fit with its residuals.
+/// A part of a fit, with residuals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FittedPart {
-    /// What was fitted, for example "matrix products".
+    /// Part name, for example "matrix products".
     pub name: String,
-    /// Whether it was; otherwise `detail` says why not.
+    /// True if the part was fitted. Otherwise `detail` states the reason.
     pub fitted: bool,
-    /// In words: the figures before and after.
+    /// Parameters before and after the fit, as text.
     pub detail: String,
     /// Mean relative residual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residual: Option<f64>,
-    /// What the horizontal axis of the residual plot counts, for example "floating-point operations".
+    /// Quantity on the horizontal axis of the residual plot, for example "floating-point
+    /// operations".
     pub size_name: String,
-    /// Measurements beside what the fit says, at most 2,000, evenly thinned.
+    /// Measured and fitted times, at most 2,000 points, evenly thinned.
     pub points: Vec<FittedPoint>,
 }
 
-/// A measurement beside what the fit says.
+/// A measurement and its fitted time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FittedPoint {
-    /// Size, in the unit that the part names.
+    /// Size, in the unit of the part.
     pub size: f64,
     /// Measured time, in s.
     pub measured_s: f64,
@@ -160,7 +163,7 @@ pub struct FittedPoint {
     pub fitted_s: f64,
 }
 
-/// A run beside its plan as the scenario is, and as it would be with a profile.
+/// Comparison of a run with its plan, before and after a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProfileCheck {
@@ -168,35 +171,35 @@ pub struct ProfileCheck {
     pub profile: String,
     /// The run.
     pub run: String,
-    /// Scenario that the run is held against, whole identifier.
+    /// Full identifier of the scenario attached to the run.
     pub scenario: String,
-    /// Planner whose plan it is.
+    /// Planner of the plan.
     pub planner: PlannerKind,
-    /// Layout and schedule of the plan, in a line; of that with the profile where it is another one.
+    /// Layout and schedule of the plan as text. If the profile changes the plan, the new plan.
     pub plan: String,
-    /// Every quantity before.
+    /// Predictions before the profile.
     pub before: Vec<Prediction>,
-    /// Every quantity with the profile.
+    /// Predictions with the profile.
     pub after: Vec<Prediction>,
-    /// What a reader should know, in words.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Which scenario is to use a profile.
+/// Request to apply a profile to a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApplyProfile {
-    /// The scenario, by identifier or unique prefix.
+    /// Scenario identifier or unique prefix.
     pub scenario: String,
 }
 
-/// A scenario that uses a profile, stored.
+/// A stored scenario that uses a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AppliedProfile {
-    /// The new scenario, whole identifier.
+    /// Full identifier of the new scenario.
     pub scenario: String,
-    /// What it differs in, in words.
+    /// Changed fields, as text.
     pub changes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Observed training jobs: their log as it grows, the points read from it, and where they stand.
+//! Observed training jobs: logs, points and states.
 
 mod comparison;
 mod point;
@@ -15,116 +15,117 @@ use serde::{Deserialize, Serialize};
 
 use crate::shelf::ListPage;
 
-/// Header that says how many bytes of a file of a log are stored.
+/// Header with the stored size of a log file, in bytes.
 pub const UPLOAD_OFFSET: &str = "upload-offset";
-/// Header that says which file of a log is spoken of; without `?file=` it is the latest.
+/// Header with the log file number. Default without `?file=`: the latest file.
 pub const UPLOAD_FILE: &str = "upload-file";
-/// Kind of the problem that says that the bytes sent differ from those stored: the file was rotated or written anew.
+/// Problem kind for log bytes that differ from the stored ones, because the file was rotated or
+/// rewritten.
 pub const DIVERGED: &str = "diverged";
 
-/// A run to be opened.
+/// A run to open.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct NewRun {
-    /// Name to show; absent: the time of its beginning.
+    /// Display name. Default: the start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Scenario that it is held against, by identifier or unique prefix.
+    /// Scenario to compare with, by identifier or unique prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Planner of that scenario whose plan is run; absent: the fastest.
+    /// Planner in the scenario. Default: the fastest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlannerKind>,
-    /// Table of patterns for the lines of its log, as TOML or JSON of the form `log-table/1`, at most 64 KiB.
+    /// Pattern table for log lines, as TOML or JSON (`log-table/1`), at most 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_table: Option<String>,
 }
 
-/// A run that was opened.
+/// An opened run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CreatedRun {
     /// Identifier.
     pub run: String,
-    /// Page that shows it.
+    /// Page of the run.
     pub url: String,
-    /// Token that its log must carry. It is shown once: the server keeps a hash.
+    /// Token for log uploads. The server returns it once and stores only a hash.
     pub ingest_token: String,
 }
 
-/// What is to be changed of a run; what is absent stays.
+/// Changes to a run. Omitted fields are unchanged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RunChange {
-    /// Name to show.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Note beside it; empty for none.
+    /// Note. An empty string removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// All its tags.
+    /// All tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Scenario that it is held against; empty for none.
+    /// Scenario to compare with. An empty string removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Planner of that scenario.
+    /// Planner in the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlannerKind>,
-    /// Whether it stands in front of the list.
+    /// True to pin the run to the start of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FinishRun {
-    /// Exit code of the trainer; 0 is success, 130 that somebody ended it.
+    /// Exit code of the trainer. 0 is success, 130 is an interruption by a user.
     pub exit_code: i32,
-    /// Why, in words to show; at most 2,000 characters are kept.
+    /// Reason, as text; at most 2,000 characters are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How a run's log came.
+/// Origin of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunOrigin {
-    /// Sent while the job runs.
+    /// The log was sent during the job.
     Live,
-    /// A whole file.
+    /// The log was imported as a complete file.
     Imported,
-    /// A plan that is walked through on this machine.
+    /// A rehearsal by an earlier version.
     Rehearsal,
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// No step has arrived yet.
+    /// No step has arrived.
     Waiting,
-    /// Steps arrive.
+    /// Steps are arriving.
     Live,
-    /// The last step is longer ago than five median intervals.
+    /// The last step is older than five median intervals.
     Stalled,
-    /// It said that it ended, or that somebody ended it.
+    /// The run ended normally or was ended by a user.
     Ended,
-    /// It said that it ended with a failure.
+    /// The run ended with a failure.
     Crashed,
 }
 
 impl RunOrigin {
-    /// Every one.
+    /// All origins.
     pub const ALL: [Self; 3] = [Self::Live, Self::Imported, Self::Rehearsal];
 
-    /// Its name in addresses and in the database.
+    /// Name in URLs and in the database.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -133,17 +134,17 @@ impl RunOrigin {
         }
     }
 
-    /// The one of that name.
+    /// Returns the origin with a name.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|origin| origin.id() == id)
     }
 }
 
 impl RunState {
-    /// Every one.
+    /// All states.
     pub const ALL: [Self; 5] = [Self::Waiting, Self::Live, Self::Stalled, Self::Ended, Self::Crashed];
 
-    /// Its name in addresses.
+    /// Name in URLs.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -154,122 +155,122 @@ impl RunState {
         }
     }
 
-    /// The one of that name.
+    /// Returns the state with a name.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.id() == id)
     }
 }
 
-/// A run as lists show it.
+/// A run in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunSummary {
     /// Identifier.
     pub id: String,
-    /// Name to show.
+    /// Display name.
     pub name: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
-    /// How its log came.
+    /// Origin.
     pub origin: RunOrigin,
-    /// Where it stands.
+    /// State.
     pub state: RunState,
-    /// Scenario that it is held against, whole identifier.
+    /// Full identifier of the attached scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Planner of that scenario; absent: the fastest.
+    /// Planner in the scenario. Omitted for the fastest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlannerKind>,
-    /// When it was opened, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// When its last bytes came, RFC 3339 in UTC.
+    /// Time of the last log bytes, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// Exit code, where it ended.
+    /// Exit code of an ended run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Why it ended, in words, where that was said.
+    /// Reason for the end, if stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_reason: Option<String>,
-    /// Bytes of its log.
+    /// Log size, in bytes.
     pub bytes: u64,
-    /// Points read from it.
+    /// Number of points.
     pub points: u64,
     /// Last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_step: Option<u64>,
-    /// Steps of the whole training, where the log says it.
+    /// Total number of training steps, if the log states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_steps: Option<u64>,
-    /// Median time of a step, in s.
+    /// Median step time, in s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_step_s: Option<f64>,
-    /// Traces of its ranks that are stored.
+    /// Number of stored traces.
     #[serde(default)]
     pub traces: u32,
-    /// Whether it stands in front of the list.
+    /// True if the run is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
-    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    /// Deletion time, RFC 3339 in UTC. Deleted runs can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
 }
 
-/// Stored runs, and what they take.
+/// A page of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunList {
-    /// Pinned ones, then newest first, unless another order was asked for.
+    /// Runs: pinned first, then newest first by default.
     pub runs: Vec<RunSummary>,
-    /// Of the list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
 }
 
-/// One run, whole.
+/// A run with all details.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunDetail {
-    /// As lists show it.
+    /// List entry.
     pub summary: RunSummary,
-    /// Files of its log: a log that was rotated, or written anew, has more than one.
+    /// Log files. A rotated or rewritten log has several.
     pub files: Vec<LogFile>,
-    /// What was read from its log and what was not.
+    /// Log report.
     pub report: LogReport,
 }
 
-/// One file of a run's log.
+/// A log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogFile {
     /// Number, from 0.
     pub file: u32,
-    /// Bytes stored of it.
+    /// Stored size, in bytes.
     pub bytes: u64,
 }
 
-/// What was read from a log and what was not.
+/// Log report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogReport {
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Lines that gave a figure.
+    /// Number of lines with a value.
     pub parsed: u64,
-    /// Lines that were mended before they gave one.
+    /// Number of repaired lines.
     pub repaired: u64,
-    /// Lines that speak of no step.
+    /// Number of lines without a step.
     pub passed_over: u64,
-    /// Lines of a step that could not be read.
+    /// Number of unreadable step lines.
     pub skipped: u64,
-    /// Formats that were recognised, in words.
+    /// Detected formats.
     pub formats: Vec<String>,
-    /// What was assumed, in words.
+    /// Assumptions, as text.
     pub assumptions: Vec<String>,
-    /// How the trainer counts the operations of its TFLOP/s, where that is known.
+    /// FLOP formula behind the trainer's TFLOP/s, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flop_formula: Option<String>,
     /// The first line that could not be read, in words, with its place.
@@ -277,26 +278,26 @@ pub struct LogReport {
     pub first_problem: Option<String>,
 }
 
-/// How a run's log can be sent, ready to paste; the token stands in for what the server does not keep.
+/// Shell commands for log uploads. A placeholder replaces the token if the server does not know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClientCommands {
-    /// A loop of sh and curl, which survives proxies and restarts.
+    /// Loop with sh and curl. It survives proxies and restarts.
     pub looped: String,
-    /// One line that streams.
+    /// Single streaming command.
     pub streamed: String,
-    /// Says that the job ended.
+    /// Command that finishes the run.
     pub finish: String,
 }
 
 impl ClientCommands {
-    /// For a server at `origin`, for example "http://127.0.0.1:8080".
+    /// Returns the commands for a server at `origin`, for example "http://127.0.0.1:8080".
     pub fn of(origin: &str, run: &str, token: &str) -> Self {
         let log = format!("{origin}{}", crate::path::run_log(run));
         let finish = format!("{origin}{}", crate::path::run_finish(run));
         let bearer = format!("-H \"Authorization: Bearer {token}\"");
-        // Each turn asks where to go on, and sends the last kilobyte again: a file that was rotated or written anew is
-        // shorter, or differs in it, and goes on as the next file.
+        // Each iteration requests the upload position and repeats the last kilobyte. A rotated or
+        // rewritten file is shorter or differs there, and continues as the next file.
         Self {
             looped: format!(
                 "LOG=train.log; U='{log}'; put() {{ head -c 4194304 | curl -sS {bearer} -T - \"$U?file=$1&offset=$2\"; }}; \
@@ -309,7 +310,8 @@ impl ClientCommands {
                  case \"$R\" in */problems/{DIVERGED}*) put $(($1 + 1)) 0 <\"$LOG\";; *) printf %s \"$R\" >&2;; esac; fi; \
                  sleep 5; done"
             ),
-            // An upload without a byte ends after a while; what is stored already is only compared.
+            // The server ends an upload without data after a timeout. Stored bytes are only
+            // compared.
             streamed: format!(
                 "while sleep 1; do tail -c +1 -F train.log | curl -sS {bearer} -T - '{log}?offset=0'; done"
             ),

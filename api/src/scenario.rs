@@ -14,27 +14,27 @@ pub struct StoredScenario {
     pub id: String,
     /// Shortest unique prefix of at least ten characters.
     pub short: String,
-    /// The scenario, its title included.
+    /// The scenario, including its title.
     pub scenario: Scenario,
-    /// Whether it stands in the list; drafts do not.
+    /// True if the scenario is in the list. Drafts are not.
     pub kept: bool,
-    /// Reason why it stands in the list; absent where it was saved by hand, and for drafts.
+    /// Reason for the list entry. Omitted for drafts and scenarios saved by a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<KeptSource>,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether it stands in front of the list.
+    /// True if the scenario is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
 }
 
-/// A line of the list of scenarios.
+/// A scenario in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScenarioLine {
@@ -42,130 +42,130 @@ pub struct ScenarioLine {
     pub id: String,
     /// Shortest unique prefix of at least ten characters.
     pub short: String,
-    /// Title, or what it is made of ("Llama-2 7B on 32 x A100-80GB").
+    /// Title, or a description ("Llama-2 7B on 32 x A100-80GB").
     pub title: String,
-    /// Model by name.
+    /// Model name.
     pub model: String,
-    /// Cluster in words, "4 x 8 A100-80GB".
+    /// Cluster as text, "4 x 8 A100-80GB".
     pub cluster: String,
-    /// Fastest planner and its iteration time in s, where an outcome is stored.
+    /// Fastest planner and its iteration time in s, if an outcome is stored.
     pub best: Option<BestOf>,
-    /// Reason why it stands in the list; absent where it was saved by hand.
+    /// Reason for the list entry. Omitted if a user saved the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<KeptSource>,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether it stands in front of the list.
+    /// True if the scenario is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
-    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    /// Deletion time, RFC 3339 in UTC. Deleted scenarios can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
-    /// Bytes that it takes with its outcomes.
+    /// Stored size including outcomes, in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// Why its planning job was given up; absent where it was not.
+    /// Reason why the server stopped planning the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// The fastest planner of a stored outcome.
+/// Fastest planner in a stored outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BestOf {
-    /// Its title.
+    /// Planner title.
     pub planner: String,
     /// Mean iteration time, in s.
     pub iteration_s: f64,
 }
 
-/// The list of kept scenarios.
+/// A page of saved scenarios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScenarioList {
-    /// Pinned ones, then newest first, unless another order was asked for.
+    /// Scenarios: pinned first, then newest first by default.
     pub scenarios: Vec<ScenarioLine>,
-    /// Of the list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
 }
 
-/// A plan that is stored.
+/// A stored plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlanLine {
-    /// Scenario, engine and planner, in one word.
+    /// Identifier from scenario, engine and planner.
     pub id: String,
-    /// Scenario, whole identifier.
+    /// Full scenario identifier.
     pub scenario: String,
     /// Its shortest unique prefix of at least ten characters.
     pub short: String,
-    /// Its title, or what it is made of.
+    /// Scenario title, or a description.
     pub title: String,
-    /// Its note.
+    /// Scenario note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Its tags, in alphabetical order.
+    /// Scenario tags, in alphabetical order.
     pub tags: Vec<String>,
-    /// Whether it is pinned.
+    /// True if the scenario is pinned.
     pub pinned: bool,
-    /// Model by name.
+    /// Model name.
     pub model: String,
-    /// Cluster in words, "4 x 8 A100-80GB".
+    /// Cluster as text, "4 x 8 A100-80GB".
     pub cluster: String,
-    /// Planner; absent where this server knows none of that name.
+    /// Planner. Omitted if this server does not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerKind>,
-    /// Its title.
+    /// Planner title.
     pub planner_title: String,
-    /// Degrees of the layout; absent where the stored outcome does not contain them.
+    /// Layout degrees. Omitted if the stored outcome does not contain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
-    /// Engine that computed it.
+    /// Engine version.
     pub engine: String,
     /// Mean iteration time, in s.
     pub iteration_s: f64,
-    /// When it was computed, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
 }
 
-/// Stored plans of all scenarios, drafts included.
+/// Stored plans for all scenarios, including drafts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlanList {
-    /// Those of pinned scenarios, then newest first, unless another order was asked for.
+    /// Plans: pinned scenarios first, then newest first by default.
     pub plans: Vec<PlanLine>,
-    /// Engine of this server.
+    /// Engine version on this server.
     pub current_engine: String,
-    /// Of the list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
 }
 
-/// Keeps a scenario in the list.
+/// Request to save a scenario in the list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Keep {
-    /// Title to keep it under; absent: the one it has.
+    /// Title. Default: the current title.
     #[serde(default)]
     pub title: Option<String>,
-    /// Reason; absent: saved by hand. A link changes nothing of a scenario that was saved by hand.
+    /// Reason. Default: saved by a user. A link does not change a scenario that a user saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<KeptSource>,
 }
 
-/// Reason why a scenario stands in the list without being saved by hand.
+/// Reason for a list entry that no user saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeptSource {
-    /// A link to it was copied.
+    /// The link was copied.
     Link,
 }
 
@@ -177,20 +177,20 @@ impl KeptSource {
         }
     }
 
-    /// The source of that name.
+    /// Returns the source with a name.
     pub fn from_id(id: &str) -> Option<Self> {
         (id == Self::Link.id()).then_some(Self::Link)
     }
 }
 
-/// Identity of a scenario that is not stored by the request.
+/// Identity of a scenario. The request does not store it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScenarioIdentity {
-    /// Identifier that the scenario has, 52 characters of lower-case base32.
+    /// Identifier, 52 characters of lower-case base32.
     pub id: String,
-    /// Whether a scenario of that identifier is stored.
+    /// True if the scenario is stored.
     pub stored: bool,
-    /// Whether an outcome of it is stored, by any engine.
+    /// True if an outcome is stored, for any engine version.
     pub planned: bool,
 }

@@ -1,61 +1,61 @@
-//! The kinds of schedules that pickers offer. Question and answer of the bench are the planner's own types
-//! ([`planner::schedule_comparison`]).
+//! Schedule kinds for pickers. Request and response types for schedule comparisons are in
+//! [`planner::schedule_comparison`].
 
 use planner::schedule::{ChunksRule, ScheduleKind};
 use serde::{Deserialize, Serialize};
 
-/// Every kind of schedule.
+/// All schedule kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleKinds {
-    /// In the order in which pickers show them.
+    /// Kinds in display order.
     pub kinds: Vec<ScheduleChoice>,
 }
 
-/// A kind of schedule, and what a question may say of it.
+/// A schedule kind and its options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleChoice {
     /// Identifier.
     pub id: ScheduleKind,
-    /// Shown name.
+    /// Display name.
     pub title: String,
-    /// Where it was published.
+    /// Publication.
     pub source: String,
-    /// Model chunks of a rank where the question says nothing.
+    /// Default number of model chunks per rank.
     pub chunks: u32,
-    /// What is particular about it.
+    /// Properties.
     pub traits: Vec<ScheduleTrait>,
-    /// Formula of the bubble with equal times.
+    /// Bubble formula for equal times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bubble: Option<String>,
-    /// Formula of the memory, in activations of one stage on the fullest rank.
+    /// Memory formula, in stage activations on the rank with the highest peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// When both hold.
+    /// Conditions for both formulas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<String>,
 }
 
-/// What a kind of schedule is or takes.
+/// A property or option of a schedule kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleTrait {
-    /// The question may say another number of chunks.
+    /// The number of chunks can be set.
     AnyChunks,
-    /// Microbatches go through the chunks in groups.
+    /// Microbatches pass through the chunks in groups.
     Groups,
-    /// Gradients of weights are actions of their own.
+    /// Weight gradients are separate actions.
     SplitBackward,
-    /// Forwards and backwards run overlapped.
+    /// Forwards and backwards overlap.
     Overlaps,
-    /// It is made for the times and the memory cap; the others have one order for each shape.
+    /// The schedule depends on times and memory limit. Other kinds have a fixed order per shape.
     MadeToMeasure,
 }
 
 impl ScheduleKinds {
-    /// Every kind.
+    /// Returns all kinds.
     pub fn all() -> Self {
         Self { kinds: ScheduleKind::ALL.into_iter().map(ScheduleChoice::of).collect() }
     }

@@ -1,36 +1,36 @@
-//! What every list has in common: how it is asked, what it says of all its things, and what people write on them.
+//! Common parts of all lists: query, page information, and user annotations.
 
 use serde::{Deserialize, Serialize};
 
-/// Most things of one page of a list.
+/// Maximum page size.
 pub const MAX_PAGE: u32 = 200;
-/// Longest search, in characters.
+/// Maximum search length, in characters.
 pub const MAX_SEARCH: usize = 200;
 
-/// Which part of a list is asked for. Pinned things come first, whatever the order.
+/// Query for a list page. Pinned entries are always first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 #[serde(default)]
 pub struct ListQuery {
-    /// Words that must all stand somewhere in what is said of a thing, at most 200 characters.
+    /// Search words, at most 200 characters. All must match.
     pub q: Option<String>,
-    /// Another name of `q`.
+    /// Alias for `q`.
     pub search: Option<String>,
-    /// Tag that it must bear.
+    /// Required tag.
     pub tag: Option<String>,
-    /// Order, with a minus in front for the other way round: `-created` by default, `name`, and what the list has columns of.
+    /// Sort key, with a minus for descending order: `-created` by default, `name`, or a column.
     pub sort: Option<String>,
-    /// The thing that the page stands behind; absent: the first page.
+    /// Entry before the page. Default: the first page.
     pub after: Option<String>,
-    /// Most things of the page, 200 at most.
+    /// Page size, at most 200.
     pub limit: Option<u32>,
-    /// Deleted things that can still come back, in place of the others.
+    /// True to list deleted entries that can be restored.
     pub deleted: Option<bool>,
 }
 
 impl ListQuery {
-    /// The query of an address, with its question mark; `encode` makes a text safe.
+    /// Returns the URL query with its question mark. `encode` escapes text.
     pub fn write(&self, encode: impl Fn(&str) -> String) -> String {
         let texts = [
             ("q", &self.q),
@@ -54,51 +54,51 @@ impl ListQuery {
     }
 }
 
-/// What a list says of all its things, and where its other pages are.
+/// Page information.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ListPage {
-    /// How many there are in all, under the same question.
+    /// Total number of matching entries.
     #[serde(default)]
     pub total: u64,
-    /// How many of them stand before this page.
+    /// Number of matching entries before the page.
     #[serde(default)]
     pub before: u64,
-    /// Every tag in use, in alphabetical order.
+    /// All tags in use, in alphabetical order.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Bytes of all of them in the database, whatever was asked for; of runs and profiles deleted ones are among them.
+    /// Stored size for all entries, in bytes. For runs and profiles, including deleted ones.
     #[serde(default)]
     pub stored_bytes: u64,
-    /// Bytes of deleted ones that can still come back.
+    /// Stored size for deleted entries that can be restored, in bytes.
     #[serde(default)]
     pub deleted_bytes: u64,
-    /// Days that a deleted thing can come back.
+    /// Days until deleted entries are removed permanently.
     #[serde(default)]
     pub retention_days: u32,
-    /// What `after` of the next page is; absent: there is none.
+    /// Value of `after` for the next page. Omitted on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// What `after` of the page before is, empty for the first one; absent: this is the first.
+    /// Value of `after` for the previous page; empty for the first page. Omitted on the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
 }
 
-/// What is to be changed of what people say of a thing; what is absent stays.
+/// Changes to user annotations. Omitted fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Words {
-    /// Name to show.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Note beside it; empty for none.
+    /// Note. An empty string removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// All its tags.
+    /// All tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Whether it stands in front of its list.
+    /// True to pin the entry to the start of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
 }

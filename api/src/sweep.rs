@@ -1,4 +1,4 @@
-//! Stored sweeps: what they ask, how far they are, and their pictures.
+//! Stored sweeps: definition, progress and charts.
 
 use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Study, UsualField};
@@ -13,136 +13,136 @@ use crate::shelf::ListPage;
 pub struct StoredSweep {
     /// Identifier, 52 characters of lower-case base32.
     pub id: String,
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether it stands in front of the list.
+    /// True if the sweep is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
-    /// The sweep itself, values spelled out.
+    /// The sweep with explicit values.
     pub sweep: Value,
-    /// Its axes, slowest first.
+    /// Axes. The first axis varies slowest.
     pub axes: Vec<LabelledAxis>,
-    /// Planners that answer every point.
+    /// Planners for all points.
     pub planners: Vec<NamedPlanner>,
-    /// How far it is.
+    /// Progress.
     pub progress: SweepProgress,
-    /// Engine whose rows are shown.
+    /// Engine version for the rows.
     pub engine: String,
-    /// Engine of this server.
+    /// Engine version on this server.
     pub current_engine: String,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
 }
 
-/// An axis, ready to draw.
+/// An axis for charts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LabelledAxis {
-    /// JSON pointer of the field.
+    /// JSON pointer to the field.
     pub pointer: String,
-    /// What the field is called, with its unit.
+    /// Field title with unit.
     pub title: String,
-    /// Its values in words.
+    /// Values as text.
     pub labels: Vec<String>,
-    /// Its values, where all are numbers.
+    /// Values, if all are numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Vec<f64>>,
 }
 
-/// A planner with its name.
+/// A planner with its title.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NamedPlanner {
     /// The planner.
     pub planner: PlannerKind,
-    /// Its name as shown.
+    /// Display title.
     pub title: String,
 }
 
-/// How far a sweep is.
+/// Progress of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SweepProgress {
-    /// What happens to it.
+    /// State.
     pub state: SweepState,
-    /// Points in all.
+    /// Total number of points.
     pub points: u32,
-    /// Of them planned, rows that say why not among them.
+    /// Number of planned points, including points without a plan.
     pub done: u32,
-    /// Of these without any plan: no layout fits, or the values make no scenario.
+    /// Number of points without a plan: no layout fits, or the scenario is invalid.
     pub without_plan: u32,
-    /// Points a second since it was started.
+    /// Planned points per second since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points_per_s: Option<f64>,
 }
 
-/// What happens to a sweep.
+/// State of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SweepState {
-    /// Nothing: points are missing and nobody plans them.
+    /// Points are missing and planning is stopped.
     Idle,
-    /// Points are planned, or wait until nobody else asks.
+    /// Points are planned or wait for a worker.
     Running,
-    /// Every point has its row.
+    /// All points are complete.
     Done,
-    /// It cannot go on.
+    /// Planning failed.
     Failed {
-        /// Why.
+        /// Reason.
         detail: String,
     },
 }
 
-/// A line of the list of sweeps.
+/// A sweep in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SweepLine {
     /// Identifier.
     pub id: String,
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// Its axes in words, "nodes x context length".
+    /// Axes as text, "nodes x context length".
     pub axes: String,
-    /// Points in all.
+    /// Total number of points.
     pub points: u32,
-    /// Of them planned by the engine of this server.
+    /// Number of points planned with the engine version on this server.
     pub done: u32,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether it stands in front of the list.
+    /// True if the sweep is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
-    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    /// Deletion time, RFC 3339 in UTC. Deleted sweeps can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
-    /// Bytes that it takes with its rows.
+    /// Stored size including rows, in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// Why the server gave it up; absent where it did not.
+    /// Reason why the server stopped planning the sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// A page of the stored sweeps.
+/// A page of sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SweepList {
     /// The sweeps.
     pub sweeps: Vec<SweepLine>,
-    /// What is said of the whole list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
 }
@@ -151,94 +151,95 @@ pub struct SweepList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RowPage {
-    /// The rows, in the order of their numbers.
+    /// Rows, sorted by point number.
     pub rows: Vec<PointRow>,
-    /// Number to ask from for the next page; absent: there is none.
+    /// First point number of the next page. Omitted on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
 }
 
-/// What taking rows in came to.
+/// Result of a row import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gathered {
-    /// Identifier of the sweep.
+    /// Sweep identifier.
     pub sweep: String,
-    /// Points in all.
+    /// Total number of points.
     pub points: u32,
-    /// Rows that were not there before.
+    /// Number of new rows.
     pub added: u64,
-    /// Points without a row of that engine, as runs of numbers, first and last of each.
+    /// Points without a row for the engine version, as ranges (first, last).
     pub missing: Vec<[u32; 2]>,
 }
 
-/// A picture of one or two axes, the others held.
+/// A chart over up to two axes; the other axes are fixed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Picture {
     /// The metric.
     pub metric: Metric,
-    /// What it is called, with its unit.
+    /// Metric title with unit.
     pub title: String,
-    /// Place of the horizontal axis among the axes.
+    /// Index of the horizontal axis.
     pub x: usize,
-    /// Place of the vertical axis; absent: one line per planner in place of a map.
+    /// Index of the vertical axis. Omitted for a line chart with a line per planner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<usize>,
-    /// One per planner: a line, or the one map that was asked for.
+    /// A line per planner, or the requested map.
     pub layers: Vec<Layer>,
 }
 
-/// What one planner gives over a picture.
+/// Chart data for a planner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Layer {
     /// The planner.
     pub planner: NamedPlanner,
-    /// One row per value of the vertical axis (one for a line), one cell per value of the horizontal one.
+    /// Rows: a row per value on the vertical axis (a single row for a line). Cells: a cell per
+    /// value on the horizontal axis.
     pub cells: Vec<Vec<Cell>>,
 }
 
-/// A point of a picture.
+/// A chart point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Cell {
-    /// Number of the point.
+    /// Point number.
     pub point: u32,
-    /// The metric, if there is a plan.
+    /// Metric value, if a plan exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Why there is none; absent too where the point has no row yet.
+    /// Reason for a missing plan. Omitted if the point is not planned yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Figures that pictures are made of.
+/// Metrics for charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Mean time of an iteration.
+    /// Mean iteration time.
     #[default]
     IterationS,
     /// Backbone tokens per second.
     TokensPerS,
-    /// The same per device.
+    /// Backbone tokens per second per device.
     TokensPerSPerDevice,
-    /// Model FLOP utilisation.
+    /// Model FLOPs utilization.
     Mfu,
-    /// Idle share.
+    /// Bubble fraction.
     Bubble,
-    /// Share of exposed communication.
+    /// Fraction of exposed communication.
     ExposedCommunication,
-    /// Largest memory of any rank.
+    /// Peak memory over all ranks.
     PeakMemoryGib,
-    /// Distance from the lower bound.
+    /// Gap to the lower bound.
     Gap,
 }
 
 impl Metric {
-    /// All of them, in the order of pickers.
+    /// All metrics in display order.
     pub const ALL: [Self; 8] = [
         Self::IterationS,
         Self::TokensPerS,
@@ -250,7 +251,7 @@ impl Metric {
         Self::Gap,
     ];
 
-    /// Its name in addresses.
+    /// Name in URLs.
     pub const fn id(self) -> &'static str {
         match self {
             Self::IterationS => "iteration_s",
@@ -264,7 +265,7 @@ impl Metric {
         }
     }
 
-    /// What it is called, with its unit.
+    /// Title with unit.
     pub const fn title(self) -> &'static str {
         match self {
             Self::IterationS => "iteration time, s",
@@ -279,59 +280,60 @@ impl Metric {
     }
 }
 
-/// Time against memory of all plans of a sweep.
+/// Time and memory of all plans in a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Front {
-    /// Plans, those of the front first; at most 5,000.
+    /// Plans, Pareto-optimal plans first; at most 5,000.
     pub plans: Vec<FrontPlan>,
-    /// Plans in all.
+    /// Total number of plans.
     pub total: u64,
-    /// Of them on the front: no other one is faster with no more memory.
+    /// Number of Pareto-optimal plans in time and memory.
     pub optimal: u64,
-    /// Whether plans are compared by tokens per second and device, because points have different workloads; else by time.
+    /// True if plans are compared by tokens per second per device, because the workloads differ.
+    /// Otherwise by time.
     #[serde(default)]
     pub by_throughput: bool,
 }
 
-/// A plan of a point.
+/// A plan for a sweep point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FrontPlan {
-    /// Number of the point.
+    /// Point number.
     pub point: u32,
     /// The planner.
     pub planner: NamedPlanner,
-    /// Mean time of an iteration, in s.
+    /// Mean iteration time, in s.
     pub iteration_s: f64,
-    /// Backbone tokens per second and device, where plans are compared by these.
+    /// Backbone tokens per second per device, if plans are compared by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_s_per_device: Option<f64>,
-    /// Largest memory of any rank, in GiB.
+    /// Peak memory over all ranks, in GiB.
     pub peak_memory_gib: f64,
-    /// Whether it is on the front.
+    /// True if the plan is Pareto-optimal.
     pub optimal: bool,
-    /// The point in words, "nodes 4, context length 8192".
+    /// Point values as text, "nodes 4, context length 8192".
     pub words: String,
 }
 
-/// What can be swept around a scenario.
+/// Suggested sweeps for a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SweepsOfScenario {
-    /// Fields that people often sweep.
+    /// Common sweep fields.
     pub fields: Vec<UsualField>,
-    /// Scaling studies, ready to be stored.
+    /// Scaling studies.
     pub studies: Vec<ReadyStudy>,
 }
 
-/// A scaling study, ready to be stored as a sweep.
+/// A scaling study as a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReadyStudy {
-    /// Which one.
+    /// Study.
     pub study: Study,
-    /// What it is called.
+    /// Title.
     pub title: String,
     /// The sweep.
     pub sweep: Value,

@@ -1,27 +1,27 @@
-//! The compact form of a timeline: the planner's columns in the postcard encoding.
+//! Compact timeline encoding: the planner's columns in postcard format.
 //!
-//! Numbers are variable-length integers, so a span costs about 15 bytes before compression where a JSON object
-//! costs 150. The first byte is the version of the form.
+//! Integers have variable length, so a span needs about 15 bytes before compression instead of 150
+//! bytes in JSON. The first byte is the format version.
 
 pub mod overview;
 mod version_1;
 
 use planner::timeline::Timeline;
 
-/// The present form. [`version_1`] has no sound, video, joins and overlapped spans.
+/// Current version. [`version_1`] contains no sound, video, joins or overlapped spans.
 const VERSION: u8 = 3;
 
-/// The form without the last three columns: exposed communication, contents and layers of stages.
+/// Version without the last three columns: exposed communication, contents and stage layers.
 const VERSION_2: u8 = 2;
 /// Three empty columns.
 const ADDED_SINCE_2: [u8; 3] = [0; 3];
 
-/// Why bytes are not a timeline.
+/// Decoding error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Written by a newer server, or not a timeline at all.
+    /// The version is unknown, or the bytes are not a timeline.
     Version(u8),
-    /// Cut short or damaged.
+    /// The data is truncated or damaged.
     Damaged,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Writes a timeline.
+/// Encodes a timeline.
 pub fn encode(timeline: &Timeline) -> Vec<u8> {
     let body = postcard::to_allocvec(timeline).expect("a timeline holds only integers and columns of them");
     let mut bytes = Vec::with_capacity(body.len() + 1);
@@ -45,7 +45,7 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
     bytes
 }
 
-/// Reads a timeline.
+/// Decodes a timeline.
 pub fn decode(bytes: &[u8]) -> Result<Timeline, DecodeError> {
     let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
     let timeline = match version {
@@ -103,7 +103,8 @@ mod tests {
         assert_eq!(decode(&[]), Err(DecodeError::Damaged));
     }
 
-    /// Frozen: stored timelines must open for ever. These are the bytes that version 1 wrote.
+    /// Stored timelines must stay readable. These bytes were written by version 1 and must not
+    /// change.
     #[test]
     fn timelines_of_the_first_form_are_still_read() {
         let bytes = [
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(decode(&bytes), Ok(first));
     }
 
-    /// Frozen: the bytes of version 2 of the same timeline.
+    /// Bytes written by version 2 for the same timeline. They must not change.
     #[test]
     fn timelines_of_the_second_form_are_still_read() {
         let bytes = [

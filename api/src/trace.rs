@@ -1,6 +1,6 @@
-//! Traces: what ran on which thread or stream of an observed job, from when to when.
+//! Traces: slices per thread or stream in an observed job.
 //!
-//! All times are in nanoseconds since the trace's first start.
+//! All times are in nanoseconds since the first start in the trace.
 
 mod alignment;
 mod view;
@@ -13,37 +13,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::shelf::ListPage;
 
-/// Media type of a view in columns.
+/// Media type for views in columns.
 pub const VIEW_MEDIA_TYPE: &str = "application/vnd.planscope.trace-view";
 
-/// What a slice is.
+/// Slice kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum SliceKind {
-    /// A kernel that computes, on a device.
+    /// A compute kernel on a device.
     Compute = 0,
-    /// A kernel that communicates, on a device.
+    /// A communication kernel on a device.
     Communication = 1,
-    /// A copy of memory, by a device.
+    /// A memory copy by a device.
     Memcpy = 2,
-    /// A filling of memory, by a device.
+    /// A memory fill by a device.
     Memset = 3,
-    /// An operator on the host.
+    /// A host operator.
     Cpu = 4,
-    /// A call of the device's runtime on the host.
+    /// A device runtime call on the host.
     Runtime = 5,
-    /// A range that the program names, on the host.
+    /// A range annotated by the program, on the host.
     Annotation = 6,
-    /// A range that the program names, as the device saw it.
+    /// A range annotated by the program, on the device.
     DeviceAnnotation = 7,
-    /// Anything else.
+    /// Any other slice.
     Other = 8,
 }
 
 impl SliceKind {
-    /// Every kind, indexed by its number.
+    /// All kinds, indexed by number.
     pub const ALL: [Self; 9] = [
         Self::Compute,
         Self::Communication,
@@ -56,12 +56,12 @@ impl SliceKind {
         Self::Other,
     ];
 
-    /// The kind of that number.
+    /// Returns the kind with a number.
     pub fn from_index(index: u8) -> Option<Self> {
         Self::ALL.get(usize::from(index)).copied()
     }
 
-    /// What people call it.
+    /// Returns the display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Compute => "kernel",
@@ -77,190 +77,190 @@ impl SliceKind {
     }
 }
 
-/// A stored trace, as lists show it.
+/// A stored trace in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceSummary {
     /// Content address, lower-case base32.
     pub id: String,
-    /// Name to show; it may hold any character that can be seen, and is text, never markup.
+    /// Display name. It can contain any visible character and is text, not markup.
     pub name: String,
-    /// Note beside it.
+    /// User note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
-    /// Run that it belongs to.
+    /// Run identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Rank of the job that was traced, where the file or its sender says it.
+    /// Traced rank, if the file or the upload states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Plan that it is held against.
+    /// Plan to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanOfTrace>,
-    /// Format that was recognised.
+    /// Detected format.
     pub format: String,
-    /// When it was stored, RFC 3339 in UTC.
+    /// Creation time, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it was deleted; until it is purged it can come back.
+    /// Deletion time. Deleted traces can be restored until they are purged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
-    /// Bytes of the uploaded file.
+    /// Size of the uploaded file, in bytes.
     pub raw_bytes: u64,
-    /// Bytes that it takes in the database.
+    /// Stored size, in bytes.
     pub stored_bytes: u64,
-    /// Slices, every one of which is kept.
+    /// Number of slices. All slices are stored.
     pub slices: u64,
-    /// From the first start to the last end.
+    /// Time from the first start to the last end.
     pub span_ns: u64,
-    /// Actions of a pipeline schedule that its names tell.
+    /// Number of pipeline actions recognized by name.
     pub actions: u64,
-    /// Whether it stands in front of the list.
+    /// True if the trace is pinned to the start of the list.
     #[serde(default)]
     pub pinned: bool,
 }
 
-/// Plan that a trace is held against.
+/// Plan to compare a trace with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlanOfTrace {
-    /// Scenario, whole identifier.
+    /// Full scenario identifier.
     pub scenario: String,
-    /// Planner; absent: the fastest.
+    /// Planner. Default: the fastest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerKind>,
 }
 
-/// Stored traces and what they take.
+/// A page of traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceList {
-    /// Pinned ones, then newest first, unless another order was asked for.
+    /// Traces: pinned first, then newest first by default.
     pub traces: Vec<TraceSummary>,
-    /// Of the list.
+    /// Page information.
     #[serde(flatten)]
     pub page: ListPage,
-    /// Largest upload, in MiB.
+    /// Maximum upload size, in MiB.
     pub largest_upload_mib: u64,
 }
 
-/// Answer to an upload.
+/// Response to an upload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UploadedTrace {
     /// The stored trace.
     pub trace: TraceSummary,
-    /// What was read and what was not.
+    /// Import report.
     pub report: TraceReport,
 }
 
-/// What was read of a trace and what was not.
+/// Import report for a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceReport {
-    /// Bytes, unpacked.
+    /// Unpacked size, in bytes.
     pub bytes: u64,
-    /// Events, packets or nodes of the file.
+    /// Number of events, packets or nodes in the file.
     pub events: u64,
-    /// Of them, those that were used.
+    /// Number of used events.
     pub used: u64,
-    /// Of those, the ones that needed a repair.
+    /// Number of repaired events.
     pub repaired: u64,
-    /// Events that were left out.
+    /// Number of skipped events.
     pub skipped: u64,
-    /// Slices on lanes of their own, because they overlap without nesting.
+    /// Number of slices moved to extra lanes because they overlap without nesting.
     pub overflowed: u64,
-    /// Whether the file breaks off; what stands before was read.
+    /// True if the file is truncated. The part before the end was read.
     pub cut: bool,
-    /// What was repaired and left out, by reason.
+    /// Repaired and skipped events by reason.
     pub problems: Vec<TraceProblem>,
-    /// What the file does not say and was taken so.
+    /// Assumptions for values that the file does not state.
     pub assumptions: Vec<String>,
 }
 
-/// Events that were not read as they stand, for one reason.
+/// Repaired or skipped events with a common reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceProblem {
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// How many.
+    /// Number of events.
     pub count: u64,
-    /// The first of them, counting events from 1.
+    /// First event, numbered from 1.
     pub event: u64,
-    /// Bytes of the unpacked file up to its end.
+    /// End offset in the unpacked file, in bytes.
     pub offset: u64,
 }
 
-/// What is to be changed of a trace; what is absent stays.
+/// Changes to a trace. Omitted fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TraceChange {
-    /// Name to show.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Note beside it; empty for none.
+    /// Note. An empty string removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// All its tags.
+    /// All tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Run that it belongs to; empty for none.
+    /// Run identifier. An empty string removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Rank that was traced.
+    /// Traced rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Scenario that it is held against, by identifier or unique prefix; empty for none.
+    /// Scenario to compare with, by identifier or unique prefix. An empty string removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Planner of that scenario.
+    /// Planner in the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerKind>,
-    /// Whether it stands in front of the list.
+    /// True to pin the trace to the start of the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
 }
 
-/// A trace with what its viewer needs before it asks for a view.
+/// A trace with the metadata for its viewer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceDetail {
-    /// As lists show it.
+    /// List entry.
     pub trace: TraceSummary,
-    /// What was read and what was not.
+    /// Import report.
     pub report: TraceReport,
-    /// Time of day of the first start in nanoseconds since 1970, where the file says it.
+    /// Clock time of the first start, in nanoseconds since 1970, if the file states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ns: Option<i64>,
-    /// Processes and devices, in the order of their lanes.
+    /// Processes and devices, in lane order.
     pub processes: Vec<TraceProcess>,
-    /// Rows of the chart, process by process.
+    /// Lanes, process by process.
     pub lanes: Vec<TraceLane>,
-    /// Steps that the program announced.
+    /// Steps announced by the program.
     pub steps: Vec<TraceStep>,
-    /// Counters of memory and the like.
+    /// Number of counters, for example memory counters.
     pub counters: u64,
-    /// Arrows between slices.
+    /// Number of arrows between slices.
     pub flows: u64,
-    /// Widths of the levels beyond the slices themselves, ascending, in nanoseconds.
+    /// Bin widths of the detail levels above the slices, ascending, in nanoseconds.
     pub level_widths_ns: Vec<u64>,
-    /// Where the time of every device went.
+    /// Time breakdown per device.
     pub busy: Vec<BusyTime>,
 }
 
-/// A process, or a device, whose threads are streams.
+/// A process, or a device with streams as threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceProcess {
-    /// Its identifier as the trace writes it.
+    /// Identifier in the trace.
     pub id: String,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Further words, for example "GPU 0".
+    /// Further labels, for example "GPU 0".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
     /// Its rank.
@@ -268,133 +268,133 @@ pub struct TraceProcess {
     pub rank: Option<u32>,
 }
 
-/// A row of the chart.
+/// A chart lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceLane {
-    /// Index of the process.
+    /// Process index.
     pub process: u32,
-    /// Identifier of the thread or stream as the trace writes it.
+    /// Thread or stream identifier in the trace.
     pub thread: String,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Zero for its first lane; further lanes hold slices that overlap without nesting.
+    /// Zero for the first lane. Further lanes contain slices that overlap without nesting.
     pub overflow: u32,
-    /// Rows that nested slices take, one at least.
+    /// Number of rows for nested slices, at least one.
     pub rows: u32,
-    /// Slices on it.
+    /// Number of slices.
     pub slices: u64,
 }
 
-/// A step that the program announced.
+/// A step announced by the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceStep {
-    /// Its number.
+    /// Step number.
     pub number: u64,
-    /// Lane of its slice.
+    /// Lane containing the slice.
     pub lane: u32,
-    /// When it begins.
+    /// Start time.
     pub start_ns: u64,
-    /// How long it takes.
+    /// Duration.
     pub duration_ns: u64,
-    /// Whether it is the device's view of it.
+    /// True for the step on the device.
     pub on_device: bool,
 }
 
-/// Where the time of a device went.
+/// Time breakdown for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BusyTime {
-    /// Trace that says it.
+    /// Trace identifier.
     pub trace: String,
-    /// Rank, where it is known.
+    /// Rank, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Device or process in words.
+    /// Device or process name.
     pub device: String,
-    /// What was added up: kernels of a device, or annotated actions of a schedule.
+    /// Data source: device kernels, or annotated schedule actions.
     pub source: BusySource,
-    /// From the first start to the last end.
+    /// Time from the first start to the last end.
     pub span_ns: u64,
-    /// While it computed.
+    /// Compute time.
     pub compute_ns: u64,
-    /// While it communicated.
+    /// Communication time.
     pub communication_ns: u64,
-    /// While it communicated and did not compute.
+    /// Communication time without concurrent computation.
     pub exposed_ns: u64,
-    /// While it copied or filled memory.
+    /// Memory copy and fill time.
     pub copy_ns: u64,
-    /// While it did any of it.
+    /// Time with any activity.
     pub busy_ns: u64,
-    /// While it did nothing.
+    /// Idle time.
     pub idle_ns: u64,
 }
 
-/// What busy time was added up from.
+/// Data source for a time breakdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BusySource {
-    /// Kernels and copies of a device.
+    /// Device kernels and copies.
     Kernels,
-    /// Actions of a pipeline schedule, by their names.
+    /// Pipeline actions recognized by name.
     Actions,
 }
 
-/// Busy time of every rank.
+/// Time breakdown for all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BusyList {
-    /// By rank; those without one behind them.
+    /// Entries sorted by rank. Entries without a rank are last.
     pub ranks: Vec<BusyTime>,
 }
 
-/// A slice with everything that is known of it.
+/// A slice with all details.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SliceDetail {
     /// Lane.
     pub lane: u32,
-    /// How many slices of the lane it lies within.
+    /// Nesting depth on the lane.
     pub depth: u32,
-    /// When it begins.
+    /// Start time.
     pub start_ns: u64,
-    /// How long it takes.
+    /// Duration.
     pub duration_ns: u64,
-    /// Its name; text, never markup.
+    /// Name; text, not markup.
     pub name: String,
-    /// What it is.
+    /// Slice kind.
     pub kind: SliceKind,
-    /// Bytes that it moves, where the trace says it.
+    /// Transferred bytes, if the trace states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Actions of a pipeline schedule that it is, for example "0F3".
+    /// Pipeline actions, for example "0F3".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<String>,
-    /// What is known of its message, as names and values.
+    /// Message properties as names and values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub message: Vec<(String, String)>,
-    /// Arrows to and from other slices, 64 at most.
+    /// Arrows to and from other slices, at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrows: Vec<SliceArrow>,
-    /// Arrows beyond those.
+    /// Number of further arrows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub further_arrows: u32,
 }
 
-/// An arrow between a slice and another one.
+/// An arrow between two slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SliceArrow {
     /// Lane of the other slice.
     pub lane: u32,
-    /// Row of it within the lane, from 0.
+    /// Row of the other slice on its lane, from 0.
     pub row: u32,
-    /// When the other slice begins.
+    /// Start time of the other slice.
     pub start_ns: u64,
-    /// Whether the arrow comes from the other slice; else it goes there.
+    /// True for an arrow from the other slice to this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_incoming: bool,
 }
@@ -404,53 +404,53 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Names that hold a text, and where they occur.
+/// Names that contain a text, and their slices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceMatches {
-    /// Slices whose name holds the text.
+    /// Number of slices with a matching name.
     pub slices: u64,
-    /// Names, those with most time first, 100 at most.
+    /// Matching names with the largest total time, at most 100.
     pub names: Vec<MatchedName>,
-    /// How many names hold the text.
+    /// Number of matching names.
     pub all_names: u64,
-    /// The next slice at or behind the time that was asked for.
+    /// First matching slice at or after the requested time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<SliceDetail>,
 }
 
-/// A name that holds the text.
+/// A matching name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MatchedName {
     /// The name.
     pub name: String,
-    /// Slices of that name.
+    /// Number of slices with the name.
     pub slices: u64,
-    /// Their durations together.
+    /// Total duration.
     pub total_ns: u64,
 }
 
-/// Values of the counters of a trace, thinned out.
+/// Counter values, reduced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterList {
-    /// Series, in the order of the trace.
+    /// Series, in trace order.
     pub series: Vec<CounterSeries>,
 }
 
-/// Values of one series of a counter.
+/// A counter series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterSeries {
-    /// Index of the process.
+    /// Process index.
     pub process: u32,
-    /// Name of the counter and of the series.
+    /// Counter and series name.
     pub name: String,
-    /// Values that the trace has.
+    /// Number of values in the trace.
     pub values: u64,
-    /// Times, ascending; where there are too many, the least and the largest value of every stretch are kept.
+    /// Times, ascending. If the trace has too many values, minimum and maximum per interval.
     pub time_ns: Vec<u64>,
-    /// Values at those times, each lasting until the next.
+    /// Values. Each applies until the next time.
     pub value: Vec<f64>,
 }

@@ -1,4 +1,4 @@
-//! The answer to a question that is only tried out: an outcome and the timelines of one iteration, in one piece.
+//! What-if result: an outcome and the timelines for an iteration.
 
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
@@ -9,38 +9,38 @@ use crate::timeline::{self, DecodeError};
 
 const VERSION: u8 = 1;
 
-/// What was planned while somebody waited.
+/// A what-if result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WhatIf {
-    /// The outcome; it is stored nowhere.
+    /// The outcome. It is not stored.
     pub outcome: StoredOutcome,
-    /// The iteration of the timelines: the one asked for, or the last.
+    /// Iteration of the timelines: the requested one, or the last.
     pub iteration: u32,
-    /// Timelines of planners with a plan, in the order of the results.
+    /// Timelines of planners with a plan, in result order.
     pub timelines: Vec<(PlannerKind, Timeline)>,
 }
 
-/// The same as it is read: what charts are drawn of is there, and the outcome is read when it is asked for, as that takes longer.
+/// A decoded what-if result. Timelines are decoded at once for the charts, the outcome on request,
+/// because its decoding is slower.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrived {
-    /// The iteration of the timelines.
+    /// Iteration of the timelines.
     pub iteration: u32,
-    /// Timelines of planners with a plan, in the order of the results.
+    /// Timelines of planners with a plan, in result order.
     pub timelines: Vec<(PlannerKind, Timeline)>,
     /// The outcome.
     pub outcome: Unread,
 }
 
-/// An outcome as text.
+/// An outcome as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread(String);
 
 impl Unread {
-    /// Reads it.
+    /// Parses the outcome.
     ///
     /// # Errors
-    ///
-    /// [`DecodeError::Damaged`] where it is no outcome.
+    /// Returns [`DecodeError::Damaged`] if the text is not an outcome.
     pub fn read(&self) -> Result<StoredOutcome, DecodeError> {
         serde_json::from_str(&self.0).map_err(|_| DecodeError::Damaged)
     }
@@ -53,7 +53,7 @@ struct Wire {
     timelines: Vec<(String, Vec<u8>)>,
 }
 
-/// Writes an answer.
+/// Encodes a result.
 pub fn encode(answer: &WhatIf) -> Vec<u8> {
     let outcome = serde_json::to_string(&answer.outcome).expect("an outcome is made of names and numbers");
     let timelines = answer.timelines.iter();
@@ -66,11 +66,10 @@ pub fn encode(answer: &WhatIf) -> Vec<u8> {
     bytes
 }
 
-/// Reads an answer but for its outcome.
+/// Decodes a result without parsing its outcome.
 ///
 /// # Errors
-///
-/// [`DecodeError`] where it is of another version or damaged.
+/// Returns [`DecodeError`] if the version is unknown or the data is damaged.
 pub fn decode(bytes: &[u8]) -> Result<Arrived, DecodeError> {
     let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
     if version != VERSION {

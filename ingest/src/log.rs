@@ -59,31 +59,32 @@ pub use table::{LogTable, TableError};
 
 use sniff::Content;
 
-/// How much is read and kept. What goes beyond is counted, never an allocation.
+/// Limits for reading. Content beyond a limit is counted and not allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest line, in bytes: lines of steps have a few hundred.
+    /// Maximum line length, in bytes. Step lines have a few hundred bytes.
     pub line_bytes: usize,
-    /// Values of one point besides its fields: mixture-of-experts runs print one per layer.
+    /// Maximum number of values per point besides its fields. Mixture-of-experts runs print one per
+    /// layer.
     pub values: usize,
-    /// Ranks that are told apart, and memory entries of one point.
+    /// Maximum number of distinct ranks, and memory entries per point.
     pub ranks: usize,
-    /// Timers of one point.
+    /// Maximum number of timers per point.
     pub timers: usize,
-    /// Notes of one point.
+    /// Maximum number of notes per point.
     pub notes: usize,
-    /// Longest name, in characters.
+    /// Maximum name length, in characters.
     pub name_chars: usize,
-    /// Torn lines that are kept as they stand.
+    /// Maximum number of torn lines in the report.
     pub torn_lines: usize,
-    /// Longest torn line, in characters.
+    /// Maximum length per torn line, in characters.
     pub torn_chars: usize,
-    /// Largest whole file that [`import`] reads, in bytes, unpacked; what [`LogParser`] reads has no end.
+    /// Maximum unpacked file size for [`import`], in bytes. [`LogParser`] has no limit.
     pub file_bytes: usize,
-    /// Longest record of an event file, in bytes; scalars have a few hundred, images and graphs are larger and are
-    /// left out anyway.
+    /// Maximum record size in an event file, in bytes. Scalars have a few hundred bytes; larger
+    /// images and graphs are skipped.
     pub record_bytes: usize,
-    /// Most points of a whole file: beyond it no chart tells them apart.
+    /// Maximum number of points per file.
     pub points: usize,
 }
 
@@ -105,33 +106,33 @@ impl Default for Limits {
     }
 }
 
-/// A whole log.
+/// A complete log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Log {
-    /// Its points, in the order of the file.
+    /// Points in file order.
     pub points: Vec<Point>,
-    /// Timers that came before the first step.
+    /// Timers before the first step.
     pub setup: Vec<Timer>,
-    /// What was read and what was not.
+    /// Report.
     pub report: Report,
 }
 
-/// Reads a whole file, packed with gzip or not, whose format is recognised by its content.
+/// Reads a complete file, optionally gzip-compressed. The format is detected from the content.
 ///
 /// # Errors
-/// What the file is instead of a log, or that no step is in it.
+/// The file is not a log, or contains no step.
 pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     import_with(bytes, limits, None)
 }
 
-/// Reads a whole file as [`import`] does, with a table of patterns of the user's own for its lines.
+/// Like [`import`], with the user's table of line patterns.
 ///
 /// # Errors
-/// As [`import`].
+/// Same as [`import`].
 pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> Result<Log, LogError> {
     let unpacked = sniff::narrow(sniff::unpack(bytes, limits)?);
     let bytes = unpacked.as_ref();
-    // A line of a history holds every metric of a model.
+    // A history line contains all metrics of a model.
     let long = Limits { line_bytes: limits.line_bytes.max(10 << 20), ..*limits };
     let mut log = match sniff::content(bytes, limits)? {
         Content::Text => text(bytes, *limits, table),
@@ -148,10 +149,10 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
     if log.points.is_empty() {
         return Err(LogError::NoSteps { report: Box::new(log.report) });
     }
-    // Rows of several runs may be mixed.
+    // Rows of several runs can be mixed.
     log.points.sort_by_key(|point| point.segment);
     order::restore(&mut log, limits);
-    // Readers stop behind the limit, never at it, so that what is left unread is known here.
+    // Readers stop after the limit, so that skipped content is detected here.
     if log.points.len() > limits.points {
         log.points.truncate(limits.points);
         log.report.points = limits.points as u64;
@@ -163,7 +164,7 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
 fn text(bytes: &[u8], limits: Limits, table: Option<&LogTable>) -> Log {
     let mut parser = LogParser::with_table(limits, table.cloned());
     let mut points = Vec::new();
-    // In pieces, so that a file of nothing but steps stops growing at the limit.
+    // Reads in pieces, so that a file with only steps stops at the limit.
     for piece in bytes.chunks(1 << 20) {
         points.append(&mut parser.push(piece));
         if points.len() > limits.points {

@@ -2,7 +2,7 @@
 //!
 //! A study uses a replica of a batch under a PipeWeaver layout. Splitting, costs and random stream
 //! equal those in the planner, so the planner's result is a point on the search curve. The studies
-//! reproduce PipeWeaver Fig. 10 to 12 (Sec. 8.2) for any scenario.
+//! reproduce PipeWeaver Fig. 10 to 12 (PipeWeaver Sec. 8.2) for any scenario.
 //!
 //! For a fixed scenario and rollout limit, all results except `seconds` are deterministic. If the
 //! time limit is reached, a study returns a partial result and marks it.

@@ -1,5 +1,5 @@
-//! T(l) = a l² + b l + c, fitted to timings of sequences with different lengths (Hydraulis Sec. 4
-//! and App. C).
+//! T(l) = a l² + b l + c, fitted to timings of sequences with different lengths
+//! (Hydraulis App. C.2).
 
 /// Measured time of a microbatch with equal sequences.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -74,7 +74,7 @@ kinds! {
     CpGroups = cp_groups, "cp-groups";
     /// Packs the microbatches for a pipeline (Hydraulis Eq. 1).
     Pack = pack, "pack";
-    /// Dispatches sequences to pipelines (Hydraulis Eq. 2 and 3).
+    /// Dispatches sequences to pipelines (Hydraulis Eq. 2, Hydraulis Eq. 3).
     Dispatch = dispatch, "dispatch";
     /// Proposes strategies for a dataset's length distribution (Hydraulis Eq. 4).
     Propose = propose, "propose";

@@ -1,4 +1,4 @@
-//! Report of an import, and the columns that can be chosen.
+//! Import report and selectable columns.
 
 use planner::outcome::HistogramColumns;
 use planner::workload::preprocessing::Preprocessing;
@@ -6,59 +6,62 @@ use serde::{Deserialize, Serialize};
 
 use super::DatasetSummary;
 
-/// Answer to an upload.
+/// Response to an upload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Uploaded {
     /// The stored dataset.
     pub dataset: DatasetSummary,
-    /// What was read and what was not.
+    /// Import report.
     pub report: ImportReport,
 }
 
-/// A column or key of a file that can be chosen as the lengths.
+/// A column or key that can be selected as the lengths.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ColumnCandidate {
-    /// Its name; columns without a header are numbered from 1.
+    /// Name. Columns without a header are numbered from 1.
     pub name: String,
-    /// Kind of its values, for example "numbers" or "lists of texts".
+    /// Value type, for example "numbers" or "lists of texts".
     pub kind: String,
-    /// Meaning of its name, for example "length in tokens" or "identifier"; "unknown" if the name is not known.
+    /// Meaning of the name, for example "length in tokens" or "identifier"; "unknown" for unknown
+    /// names.
     pub meaning: String,
     /// Up to five values, each clipped to 40 characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<String>,
-    /// Lengths in tokens of the first rows if this column is chosen; absent if it gives no length.
+    /// Token lengths of the first rows if this column is selected. Omitted if the column contains
+    /// no lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<HistogramColumns>,
-    /// What the values look like, in one sentence.
+    /// Description of the values, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What an import read and what it did not.
+/// Import report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ImportReport {
-    /// Names of the files.
+    /// File names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Format that was recognised, for example "CSV with header".
+    /// Detected format, for example "CSV with header".
     pub format: String,
-    /// Where the lengths were found, for example "column num_prefill_tokens".
+    /// Source of the lengths, for example "column num_prefill_tokens".
     pub source: String,
-    /// Other columns or keys that can be chosen.
+    /// Other selectable columns or keys.
     pub alternatives: Vec<String>,
-    /// Rows read as they stand.
+    /// Number of rows read unchanged.
     pub parsed: u64,
-    /// Rows read after a repair (thousands separators, decimals).
+    /// Number of rows read after a repair (thousands separators, decimals).
     pub repaired: u64,
-    /// Rows left out.
+    /// Number of skipped rows.
     pub skipped: u64,
-    /// First row that was repaired or left out, and why.
+    /// First repaired or skipped row, with the reason.
     pub first_problem: Option<String>,
-    /// What became of sizes of images, frames of video and seconds of sound; absent where rows hold none and no rule was chosen.
+    /// Report for image sizes, video frames and audio seconds. Omitted if rows contain none and no
+    /// rule was selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaReport>,
     /// Assumptions that change the lengths, one sentence each.
@@ -66,38 +69,38 @@ pub struct ImportReport {
     pub warnings: Vec<String>,
 }
 
-/// What became of the media of a file.
+/// Report for the media in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MediaReport {
-    /// Columns or keys that hold media.
+    /// Columns or keys with media.
     pub columns: Vec<String>,
-    /// Which preprocessing to choose, or why the chosen rule changed nothing.
+    /// Recommended preprocessing rule, or the reason why the selected rule had no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// What a rule made of them.
+    /// Result of the preprocessing rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaped: Option<ShapedReport>,
 }
 
-/// What a rule made of the media of a file.
+/// Result of a preprocessing rule for the media in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShapedReport {
-    /// The rule.
+    /// Preprocessing rule.
     pub preprocessing: Preprocessing,
-    /// Samples of which the encoder computes something.
+    /// Number of samples with encoder items.
     pub with_items: u64,
-    /// Samples of which the encoder has nothing.
+    /// Number of samples without encoder items.
     pub without_items: u64,
-    /// Mean of the encoder's items of a sample, b(d).
+    /// Mean number of encoder items per sample, b(d).
     pub mean_batch: f64,
-    /// Most items of a sample.
+    /// Maximum number of encoder items per sample.
     pub largest_batch: f64,
-    /// Mean of the tokens of the backbone's sequence, s(d).
+    /// Mean backbone sequence length, s(d), in tokens.
     pub mean_backbone_tokens: f64,
-    /// Longest sequence of the backbone, in tokens.
+    /// Maximum backbone sequence length, in tokens.
     pub largest_backbone_tokens: f64,
-    /// What the rule does not read, for example "3 clips of sound".
+    /// Content that the rule does not read, for example "3 clips of sound".
     pub unread: Vec<String>,
 }

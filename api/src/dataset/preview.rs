@@ -17,53 +17,55 @@ pub struct DatasetPreview {
     pub id: String,
     /// Name that the dataset gets.
     pub name: String,
-    /// Samples; for a histogram the sum of its counts.
+    /// Number of samples. For a histogram, the sum of its counts.
     pub samples: u64,
     /// Distribution of text tokens, at most 60 bins.
     pub text_tokens: HistogramColumns,
-    /// Distribution of images, or of the encoder's items if a rule has read media; absent without images.
+    /// Distribution of images, or of encoder items with a preprocessing rule. Omitted without
+    /// images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<HistogramColumns>,
-    /// What a rule made of media; absent without a rule.
+    /// Result of a preprocessing rule. Omitted without a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaped: Option<ShapedColumns>,
-    /// What was read and what was not.
+    /// Import report.
     pub report: ImportReport,
-    /// Columns that can be chosen in place of the one that was read.
+    /// Columns that can be selected instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<ColumnCandidate>,
-    /// When the preview is removed, RFC 3339 in UTC.
+    /// Expiration time of the preview, RFC 3339 in UTC.
     pub expires_at: String,
 }
 
-/// Previews that become one dataset.
+/// Previews to store as one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StorePreviews {
-    /// Identifiers of the previews, at least one. Several are parts of one dataset and must have the same source of lengths.
+    /// Preview identifiers, at least one. Several previews form one dataset and must have the same
+    /// length source.
     pub previews: Vec<String>,
-    /// Name of the dataset; absent: the name of the first preview.
+    /// Dataset name. Default: name of the first preview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// A tokenizer that the server holds for a while.
+/// A tokenizer in temporary storage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TokenizerSummary {
-    /// Identifier, made of its content.
+    /// Identifier derived from the content.
     pub id: String,
     /// Tokens of the sentence "The quick brown fox jumps over the lazy dog."
     pub example_tokens: u64,
 }
 
-/// Byte ranges of a file that are needed to read its lengths.
+/// Byte ranges required to read lengths from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileRanges {
-    /// First byte and number of bytes of each range, in ascending order; the footer is not among them.
+    /// Offset and size of each range in bytes, ascending, without the footer.
     pub ranges: Vec<(u64, u64)>,
-    /// Rows of the file.
+    /// Number of rows in the file.
     pub rows: u64,
 }

@@ -13,41 +13,42 @@ use crate::scenario::StoredScenario;
 pub struct Comparison {
     /// The run.
     pub run: String,
-    /// Scenario, whole identifier.
+    /// Full scenario identifier.
     pub scenario: String,
-    /// Planner whose plan it is.
+    /// Planner of the plan.
     pub planner: PlannerKind,
-    /// Layout and schedule of the plan, in a line.
+    /// Layout and schedule as text.
     pub plan: String,
-    /// Checks that run and plan are the same job. Where one of them differs, predictions and phases carry no differences.
+    /// Checks whether run and plan are the same job. If a check fails, predictions and phases
+    /// contain no differences.
     #[serde(default)]
     pub job: JobComparison,
-    /// Predicted value and band of every quantity, and the measured median.
+    /// Predicted value, band and measured median per quantity.
     pub predictions: Vec<Prediction>,
     /// Outliers, which are excluded from medians.
     pub outliers: Vec<Outlier>,
-    /// Parts of the run, a restart opening the next.
+    /// Segments. A restart begins a segment.
     pub segments: Vec<SegmentSummary>,
-    /// Measured against predicted time by phase of a step; empty where the log has no timers.
+    /// Measured and predicted time per phase. Empty if the log has no timers.
     pub phases: Vec<PhaseResidual>,
-    /// What a reader should know, in words.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What is predicted and measured.
+/// A predicted and measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// Time of a step, in s.
+    /// Step time, in s.
     StepTime,
-    /// Tokens per second of the whole job.
+    /// Tokens per second for the job.
     TokensPerSecond,
-    /// TFLOP/s per device, by the log's formula where it is known.
+    /// TFLOP/s per device, with the log's FLOP formula if known.
     TflopsPerDevice,
-    /// Tokens per second of one device.
+    /// Tokens per second per device.
     TokensPerSecondPerDevice,
-    /// Largest memory of a device, in GiB.
+    /// Peak memory over all devices, in GiB.
     Memory,
 }
 
@@ -61,59 +62,59 @@ pub struct PredictionBand {
     pub low: f64,
     /// Upper end of the band.
     pub high: f64,
-    /// What the band is made of, in words.
+    /// Explanation of the band.
     pub reason: String,
 }
 
-/// One quantity, predicted and measured.
+/// A quantity, predicted and measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Prediction {
-    /// What.
+    /// Quantity.
     pub quantity: Quantity,
-    /// What the plan says.
+    /// Prediction.
     pub band: PredictionBand,
-    /// Median of the run, outliers left out; absent where the log does not say it.
+    /// Median over the run without outliers. Omitted if the log does not state the quantity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// (measured - predicted) / predicted; absent where run and plan are different jobs or have different layouts.
+    /// (measured - predicted) / predicted. Omitted if job or layout differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
-    /// Share of the steps inside the band, outliers left out.
+    /// Fraction of steps within the band, without outliers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<f64>,
 }
 
-/// Why a step stands apart.
+/// Reason for an outlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OutlierReason {
-    /// Among the first steps of a part of the run.
+    /// First steps in a segment.
     WarmUp,
-    /// Far slower than the median: a checkpoint, an evaluation, a hiccup.
+    /// Much slower than the median, for example a checkpoint or an evaluation.
     Slow,
-    /// Far faster than the median.
+    /// Much faster than the median.
     Fast,
 }
 
-/// A step that stands apart.
+/// An outlier step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Outlier {
-    /// Row of its point.
+    /// Row number.
     pub row: u64,
-    /// Its step.
+    /// Step number.
     pub step: u64,
-    /// Time of the step, in s.
+    /// Step time, in s.
     pub step_s: f64,
-    /// Distance from the median in median absolute deviations, with its sign.
+    /// Signed distance from the median, in median absolute deviations.
     pub deviations: f64,
-    /// Why.
+    /// Reason.
     pub reason: OutlierReason,
 }
 
-/// A part of a run between restarts.
+/// A run segment between restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SegmentSummary {
@@ -123,47 +124,48 @@ pub struct SegmentSummary {
     pub first_step: u64,
     /// Last step.
     pub last_step: u64,
-    /// Points.
+    /// Number of points.
     pub points: u64,
-    /// Median time of a step, outliers left out, in s.
+    /// Median step time without outliers, in s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_step_s: Option<f64>,
 }
 
-/// Time of one phase of a step, predicted and measured.
+/// Predicted and measured time for a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PhaseResidual {
-    /// Phase in words, for example "forward compute".
+    /// Phase, for example "forward compute".
     pub phase: String,
-    /// Timers of the log that were added up.
+    /// Log timers in the sum.
     pub timers: Vec<String>,
-    /// Median of the run, in s per step.
+    /// Median measured time, in s per step.
     pub measured_s: f64,
-    /// Predicted time, in s per step; absent where the plan has no such phase, or run and plan are different jobs.
+    /// Predicted time, in s per step. Omitted if the plan has no such phase or the jobs differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_s: Option<f64>,
 }
 
-/// Options of a correction.
+/// Query parameters for a correction.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct CorrectionQuery {
-    /// Planner of the run's scenario; absent: the one that the run names, else the fastest.
+    /// Planner in the run's scenario. Default: the planner attached to the run, otherwise the
+    /// fastest.
     pub planner: Option<String>,
-    /// Part of the run whose steps count; absent: all.
+    /// Run segment to use. Default: all.
     pub segment: Option<u32>,
 }
 
-/// A scenario that was corrected to the job of a run and attached to it.
+/// A scenario corrected to match a run, and attached to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Corrected {
-    /// The corrected scenario, a draft.
+    /// Corrected scenario, a draft.
     pub scenario: StoredScenario,
-    /// The job that plans it; done where it was planned before.
+    /// Planning job. Its state is done if the scenario was planned before.
     pub job: Job,
-    /// The changes, for example "global batch 2048".
+    /// Changes, for example "global batch 2048".
     pub changes: Vec<String>,
 }

@@ -1,97 +1,98 @@
-//! What the log of a run says of its steps, as it travels.
+//! Points of a run in the API.
 
 use serde::{Deserialize, Serialize};
 
 use super::RunState;
 
-/// One point: what a log says of a step. What it does not say is absent.
+/// Values for a training step. Values missing in the log are omitted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct RunPoint {
-    /// Place in the run, from 1, never used twice; what events and pages go on from.
+    /// Row number in the run, from 1 and unique. Events and pages continue after a row.
     pub row: u64,
-    /// Part of the run: a restart, where the step goes back, opens the next.
+    /// Run segment. A restart, where the step number decreases, begins a segment.
     pub segment: u32,
-    /// The step, as the trainer counts.
+    /// Step number in the trainer's count.
     pub step: u64,
     /// Time of day in ms since 1970 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<i64>,
-    /// Time of one step, in s.
+    /// Step time, in s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_s: Option<f64>,
-    /// How that time was obtained; absent where the log prints it.
+    /// Origin of the step time. Omitted if the log prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_s_origin: Option<StepTimeOrigin>,
-    /// Tokens per second of the whole job.
+    /// Tokens per second for the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
-    /// Tokens per second of one device, where the log has only that.
+    /// Tokens per second per device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s_per_device: Option<f64>,
-    /// Samples per second of the whole job.
+    /// Samples per second for the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_per_s: Option<f64>,
-    /// TFLOP/s per device, as the trainer counts operations.
+    /// TFLOP/s per device, with the trainer's FLOP count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tflops_per_device: Option<f64>,
-    /// Share of the peak of a device that is used, from 0 to 1, as the trainer counts operations.
+    /// Model FLOPs utilization from 0 to 1, with the trainer's FLOP count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mfu: Option<f64>,
     /// Loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Norm of the gradient.
+    /// Gradient norm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grad_norm: Option<f64>,
     /// Learning rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
-    /// Samples of the step.
+    /// Samples per step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_batch: Option<u64>,
-    /// Steps of the whole training.
+    /// Total number of training steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_steps: Option<u64>,
-    /// Most memory that any device has allocated, in GiB.
+    /// Maximum allocated memory over all devices, in GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_gib: Option<f64>,
-    /// Most memory that the caching allocator of any device has reserved, in GiB; some logs have only that.
+    /// Maximum memory reserved by the caching allocator over all devices, in GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_gib: Option<f64>,
     /// Timers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseTime>,
-    /// Names whose value was NaN or infinite.
+    /// Names with NaN or infinite values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_finite: Vec<String>,
-    /// Whether lines that come may still add to it. It is sent again under the same row, and the later one counts.
+    /// True if later lines can extend the point. The server then sends the point again with the
+    /// same row, which replaces it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
 }
 
-/// How the time of a step was obtained where the log does not print it.
+/// Origin of a step time that the log does not print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepTimeOrigin {
-    /// Tokens of a step divided by tokens per second.
+    /// Tokens per step divided by tokens per second.
     TokenRate,
-    /// Difference of two times of day, divided by the steps between.
+    /// Difference between two clock times, divided by the number of steps.
     Clock,
-    /// Difference of two times since the start, divided by the steps between.
+    /// Difference between two elapsed times, divided by the number of steps.
     Elapsed,
-    /// Moving average of a progress bar.
+    /// Progress bar average.
     ProgressBar,
-    /// Average since the start of the run.
+    /// Average since the run start.
     RunAverage,
-    /// Sum of the timers of a step.
+    /// Sum of the step timers.
     Timers,
 }
 
 impl StepTimeOrigin {
-    /// The origin in words.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TokenRate => "tokens of a step divided by tokens per second",
@@ -104,48 +105,49 @@ impl StepTimeOrigin {
     }
 }
 
-/// A timer of a step.
+/// A step timer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct PhaseTime {
-    /// Its name, for example "forward-compute".
+    /// Timer name, for example "forward-compute".
     pub name: String,
-    /// Time in s: of the slowest rank where there are several.
+    /// Time in s, for the slowest rank if the log has several.
     pub time_s: f64,
-    /// Whether the log says it of the one rank that prints only.
+    /// True if only the printing rank is measured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_rank: bool,
 }
 
-/// Points of a run, in the order of rows.
+/// Points, in row order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PointPage {
     /// The points.
     pub points: Vec<RunPoint>,
-    /// Row to ask on after; absent: there are no more yet.
+    /// Row for the next request. Omitted if no further points exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
-    /// The point of the latest step, behind the last row, while lines may still add to it. Only the last page has it.
+    /// The incomplete point after the last row. Only on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<RunPoint>,
 }
 
-/// Rows that were not sent, because the browser was too slow: ask for them by page.
+/// Rows that were skipped because the client was too slow. Request them by page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunGap {
-    /// The last row that was sent.
+    /// Last sent row.
     pub after: u64,
-    /// The row that comes next.
+    /// Next row.
     pub before: u64,
 }
 
-/// An event of a run. The name of the server-sent event is "point", "gap" or "state"; its data is what stands inside.
+/// A run event. Server-sent events are named "point", "gap" or "state"; the data is the content.
 ///
-/// A point comes again under its row while it is open and once when it is complete, so keep points by row. Only complete
-/// rows have an event id, from which a stream goes on.
+/// The server sends a point repeatedly while it is incomplete, and once when it is complete.
+/// Clients store points by row. Only complete rows have an event id, which a stream can resume
+/// from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
@@ -153,17 +155,17 @@ pub struct RunGap {
 pub enum RunEvent {
     /// A point.
     Point(Box<RunPoint>),
-    /// Rows that were left out.
+    /// Skipped rows.
     Gap(RunGap),
-    /// Where the run stands now.
+    /// Current run state.
     State(RunState),
 }
 
-/// An event in the stream of several runs: whose it is, beside what the stream of one run carries.
+/// An event in a stream for several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunUpdate {
-    /// Identifier of the run.
+    /// Run identifier.
     pub run: String,
     /// The event.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! The compact form of the first look at a timeline.
+//! Compact encoding for timeline overviews.
 
 use planner::outcome::Planned;
 use planner::timeline::levels::Overview;
@@ -7,22 +7,22 @@ use super::DecodeError;
 
 const VERSION: u8 = 1;
 
-/// Spans from which on a timeline is looked at before it is there.
+/// Minimum number of spans for an overview.
 const LARGE: u64 = 150_000;
 
-/// Whether the timeline of an iteration is so large that pages ask for its overview first.
+/// Returns whether pages request an overview before the timeline.
 pub fn is_looked_at_first(planned: &Planned, iteration: u32) -> bool {
     about_spans(planned, iteration) >= LARGE
 }
 
-/// About how many spans the timeline of an iteration has: forward, backward and a send after each.
+/// Estimates the number of spans: forward, backward and a send after each.
 fn about_spans(planned: &Planned, iteration: u32) -> u64 {
     let microbatches = planned.iterations.get(iteration as usize).map_or(0, |iteration| iteration.microbatches);
     let layout = &planned.layout;
     4 * u64::from(microbatches) * u64::from(layout.pipeline) * u64::from(layout.chunks.max(1))
 }
 
-/// Writes an overview.
+/// Encodes an overview.
 pub fn encode(overview: &Overview) -> Vec<u8> {
     let body = postcard::to_allocvec(overview).expect("an overview holds only integers and columns of them");
     let mut bytes = Vec::with_capacity(body.len() + 1);
@@ -31,11 +31,10 @@ pub fn encode(overview: &Overview) -> Vec<u8> {
     bytes
 }
 
-/// Reads an overview.
+/// Decodes an overview.
 ///
 /// # Errors
-///
-/// [`DecodeError`] where it is of another version or damaged.
+/// Returns [`DecodeError`] if the version is unknown or the data is damaged.
 pub fn decode(bytes: &[u8]) -> Result<Overview, DecodeError> {
     let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
     if version != VERSION {

@@ -1,12 +1,12 @@
-//! The first compact form, which knew text and images only. It is read and no longer written.
+//! Version 1 of the compact encoding, for text and images only. It is read but no longer written.
 
 use planner::timeline::{self, MemoryCurve};
 use serde::Deserialize;
 
-/// Its first byte.
+/// First byte.
 pub(super) const VERSION: u8 = 1;
 
-/// The columns of [`timeline::Timeline`] in the order of the first form.
+/// Columns of [`timeline::Timeline`] in version 1 order.
 #[derive(Deserialize)]
 pub(super) struct Timeline {
     ranks: u32,

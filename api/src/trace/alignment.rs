@@ -1,53 +1,53 @@
-//! Observed actions of a pipeline schedule, beside those of a plan.
+//! Observed pipeline actions compared with planned ones.
 
 use planner::scenario::PlannerKind;
 use planner::trace_alignment::Aligned;
 use serde::{Deserialize, Serialize};
 
-/// Iterations of the pipeline that a trace, or all traces of its run, show.
+/// Pipeline iterations in a trace, or in all traces of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActionList {
-    /// Traces whose actions were put together.
+    /// Combined traces.
     pub traces: Vec<String>,
-    /// Ranks with actions, ascending; row r of the timelines is the r-th of them.
+    /// Ranks with actions, ascending. Row r in the timelines is the r-th rank.
     pub ranks: Vec<u32>,
-    /// Iterations, in time.
+    /// Iterations in time order.
     pub iterations: Vec<ObservedIteration>,
-    /// What a reader should know, in words.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// One iteration of the pipeline.
+/// A pipeline iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ObservedIteration {
-    /// Number of the step where the program announced it, otherwise its place from 0.
+    /// Step number if the program announced it, otherwise the index from 0.
     pub number: u64,
-    /// Whether the program announced it.
+    /// True if the program announced the step.
     pub announced: bool,
-    /// When its first action begins, in nanoseconds since the first start of all traces that were put together.
+    /// Start of the first action, in nanoseconds since the first start over all combined traces.
     pub start_ns: u64,
-    /// From its first start to its last end.
+    /// Time from the first start to the last end.
     pub span_ns: u64,
-    /// Actions.
+    /// Number of actions.
     pub actions: u64,
 }
 
-/// An observed iteration beside an iteration of a plan.
+/// An observed iteration compared with a planned one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Alignment {
-    /// Scenario, whole identifier.
+    /// Full scenario identifier.
     pub scenario: String,
-    /// Planner whose plan it is.
+    /// Planner of the plan.
     pub planner: PlannerKind,
-    /// Its iteration.
+    /// Planned iteration.
     pub iteration: u32,
-    /// Place of the observed iteration, from 0.
+    /// Index of the observed iteration, from 0.
     pub observed_iteration: u32,
-    /// Actions of both, and what differs.
+    /// Actions in both, with differences.
     pub aligned: Aligned,
-    /// What a reader should know, in words.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }

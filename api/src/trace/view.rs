@@ -1,68 +1,68 @@
-//! The compact form of a view: columns in the postcard encoding behind a byte that says which form it is.
+//! Compact view encoding: a version byte, then columns in postcard format.
 
 use serde::{Deserialize, Serialize};
 
-/// First byte of the form.
+/// Version byte.
 const VERSION: u8 = 1;
 
-/// What ran in a stretch of time, as fine as its pixels can show.
+/// Slices within a time range, at the resolution of the pixels.
 ///
-/// Spans stand lane by lane, row by row, in time. Lane `lanes[l]` is the range `lane_offsets[l] .. lane_offsets[l + 1]` of the
-/// columns. A span is one slice where its count is 1; otherwise it stands for that many slices of the row, all of them
-/// shorter than `merged_ns`.
+/// Spans are ordered by lane, row and time. Lane `lanes[l]` has the column range `lane_offsets[l]
+/// .. lane_offsets[l + 1]`. A span with count 1 is a slice. A larger count merges that many slices
+/// on the row, all shorter than `merged_ns`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceView {
-    /// Left edge, in nanoseconds since the trace's first start.
+    /// Start of the range, in nanoseconds since the first start in the trace.
     pub from_ns: u64,
-    /// Right edge.
+    /// End of the range.
     pub to_ns: u64,
-    /// Slices shorter than this may be merged with their neighbours; 0 where none is.
+    /// Slices shorter than this can be merged with neighbours; 0 if none are.
     pub merged_ns: u64,
-    /// Level that was read: 0 has every slice.
+    /// Detail level. Level 0 contains all slices.
     pub level: u32,
-    /// Parts of the stored trace that were read.
+    /// Number of stored chunks that were read.
     pub chunks: u32,
     /// Lanes, ascending.
     pub lanes: Vec<u32>,
-    /// First index of every lane, and the number of spans at the end.
+    /// First index per lane, followed by the number of spans.
     pub lane_offsets: Vec<u32>,
-    /// Row within the lane, from 0.
+    /// Row on the lane, from 0.
     pub row: Vec<u16>,
     /// First start.
     pub start_ns: Vec<u64>,
-    /// From the first start to the last end.
+    /// Time from the first start to the last end.
     pub extent_ns: Vec<u64>,
-    /// Sum of the durations.
+    /// Total duration.
     pub busy_ns: Vec<u64>,
-    /// Number of the slice kind that most of it is.
+    /// Number of the dominant slice kind.
     pub kind: Vec<u8>,
-    /// How many slices.
+    /// Number of slices.
     pub count: Vec<u32>,
-    /// Index into `names`: of the slice, or of the longest of several.
+    /// Index into `names`: the slice name, or the name of the longest merged slice.
     pub name: Vec<u32>,
-    /// The names that occur; text, never markup.
+    /// Names; text, not markup.
     pub names: Vec<String>,
 }
 
 impl TraceView {
-    /// Number of spans.
+    /// Returns the number of spans.
     pub fn len(&self) -> usize {
         self.count.len()
     }
 
-    /// Whether there is no span.
+    /// Returns whether the view has no span.
     pub fn is_empty(&self) -> bool {
         self.count.is_empty()
     }
 
-    /// Column range of the lane at a position of `lanes`.
+    /// Returns the column range for the lane at a position in `lanes`.
     pub fn lane(&self, position: usize) -> std::ops::Range<usize> {
         let offset = |position: usize| self.lane_offsets.get(position).map_or(0, |&offset| offset as usize);
         offset(position)..offset(position + 1).max(offset(position))
     }
 
-    /// Whether all columns have the length that the others promise.
+    /// Returns whether all columns have consistent lengths.
     fn is_whole(&self) -> bool {
         let spans = self.count.len();
         let columns = [
@@ -81,12 +81,12 @@ impl TraceView {
     }
 }
 
-/// Why bytes are not a view.
+/// Decoding error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Written by a newer server, or not a view at all.
+    /// The version is unknown, or the bytes are not a view.
     Version(u8),
-    /// Cut short or damaged.
+    /// The data is truncated or damaged.
     Damaged,
 }
 
@@ -101,7 +101,7 @@ impl std::fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Writes a view.
+/// Encodes a view.
 pub fn encode(view: &TraceView) -> Vec<u8> {
     let body = postcard::to_allocvec(view).expect("a view holds only integers, texts and columns of them");
     let mut bytes = Vec::with_capacity(body.len() + 1);
@@ -110,7 +110,7 @@ pub fn encode(view: &TraceView) -> Vec<u8> {
     bytes
 }
 
-/// Reads a view.
+/// Decodes a view.
 pub fn decode(bytes: &[u8]) -> Result<TraceView, DecodeError> {
     match bytes.split_first().ok_or(DecodeError::Damaged)? {
         (&VERSION, body) => {

@@ -1,4 +1,4 @@
-//! Metrics: the field of a point that a figure fills, and the unit of the figure.
+//! Metrics: the point field for a value, and the unit of the value.
 
 mod names;
 
@@ -9,10 +9,10 @@ use super::point::{Memory, Named, Point, StepTimeOrigin};
 use super::quantity::{Dimension, unit};
 use super::text::clip;
 
-/// Largest whole number that every `f64` below it counts exactly.
+/// Largest integer below which `f64` represents all integers exactly.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// A field of a point, or a number from which a field follows.
+/// A point field, or a number that determines a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Metric {
     Loss,
@@ -21,22 +21,22 @@ pub(super) enum Metric {
     GlobalBatch,
     ConsumedSamples,
     ConsumedTokens,
-    /// Operations per second of one device.
+    /// Operations per second per device.
     Flops,
-    /// Share of the peak. Without a unit, numbers above 1 are percent.
+    /// Fraction of the peak. Without a unit, values above 1 are percent.
     Mfu,
     StepTime,
     /// Steps per second.
     StepRate,
     /// Steps per second since the start of the run.
     RunStepRate,
-    /// Time of a step, average since the start of the run.
+    /// Average step time since the run start.
     RunStepTime,
-    /// Time since the start of the run.
+    /// Time since the run start.
     Elapsed,
-    /// Tokens per second of all devices together.
+    /// Tokens per second over all devices.
     TokenRate,
-    /// Tokens per second of one device.
+    /// Tokens per second per device.
     DeviceTokenRate,
     SamplesPerSecond,
     Skipped,
@@ -47,21 +47,21 @@ pub(super) enum Metric {
     MaxReserved,
     DeviceMemory,
     Step,
-    /// The step, counted from 0.
+    /// Step, counted from 0.
     StepFromZero,
     TotalSteps,
     Epoch,
-    /// The epoch, counted from 1.
+    /// Epoch, counted from 1.
     EpochFromOne,
-    /// Step inside the epoch, counted from 0.
+    /// Step within the epoch, counted from 0.
     EpochStep,
-    /// Steps of an epoch.
+    /// Steps per epoch.
     EpochSteps,
-    /// A number that is left out.
+    /// A number to ignore.
     Ignore,
 }
 
-/// A metric, and the number of its units in one base unit (second, GiB, TFLOP/s, share of 1). Dividing rounds once.
+/// A metric, and its units per base unit (second, GiB, TFLOP/s, fraction). Dividing rounds once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Measure {
     pub(super) metric: Metric,
@@ -73,10 +73,10 @@ impl Measure {
         Self { metric, per: 1.0 }
     }
 
-    /// A metric by its name in a table, with a unit behind a blank: `step_time ms`.
+    /// Parses a metric name from a table, with a unit after a space: `step_time ms`.
     ///
     /// # Errors
-    /// The reason, for people who write tables.
+    /// The reason, for table authors.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, unit_text) = text.trim().split_once(' ').map_or((text.trim(), None), |(n, u)| (n, Some(u.trim())));
         let Some(&(_, metric)) = NAMES.iter().find(|(known, _)| *known == name) else {
@@ -104,7 +104,7 @@ impl Dimension {
     }
 }
 
-/// Names of metrics in tables.
+/// Metric names in tables.
 const NAMES: [(&str, Metric); 31] = [
     ("step", Metric::Step),
     ("step_from_zero", Metric::StepFromZero),
@@ -140,7 +140,7 @@ const NAMES: [(&str, Metric); 31] = [
 ];
 
 impl Metric {
-    /// What its unit measures; `None` for counts and plain numbers.
+    /// Returns the dimension of the unit. `None` for counts and plain numbers.
     pub(super) const fn dimension(self) -> Option<Dimension> {
         match self {
             Self::StepTime | Self::RunStepTime | Self::Elapsed => Some(Dimension::Time),
@@ -155,12 +155,13 @@ impl Metric {
 }
 
 impl Point {
-    /// Sets the field that a name means, or keeps the value by its name; false where there is no more room for it.
+    /// Sets the field for a name, or stores the value under its name. Returns false if the limit is
+    /// reached.
     pub(super) fn set(&mut self, name: &str, value: f64, limits: &Limits) -> bool {
         self.set_as(measure(name), name, value, limits)
     }
 
-    /// Sets a metric, or stores the value by its name; false where there is no more room for it.
+    /// Sets a metric, or stores the value under its name. Returns false if the limit is reached.
     pub(super) fn set_as(&mut self, measure: Option<Measure>, name: &str, value: f64, limits: &Limits) -> bool {
         if measure.is_some_and(|measure| measure.metric == Metric::Ignore) {
             return true;
@@ -182,10 +183,10 @@ impl Point {
         room
     }
 
-    /// Whether the field took the value: it was empty, and the value makes sense in it.
+    /// Returns whether the field took the value: it was empty, and the value is plausible.
     fn fill(&mut self, measure: Measure, value: f64) -> bool {
         let free = |slot: &mut Option<f64>, value: f64| slot.is_none() && slot.replace(value).is_none();
-        // Of several peaks of one line, such as active and allocated bytes, the largest counts.
+        // If a line has several peaks, such as active and allocated bytes, the largest is used.
         let raise = |slot: &mut Option<f64>, value: f64| {
             *slot = Some(slot.map_or(value, |known| known.max(value)));
             true
@@ -231,7 +232,7 @@ impl Point {
             Metric::Reserved => free(&mut self.own_memory().reserved_gib, value / measure.per),
             Metric::MaxReserved => raise(&mut self.own_memory().max_reserved_gib, value / measure.per),
             Metric::DeviceMemory => free(&mut self.own_memory().device_gib, value / measure.per),
-            // The reader of the line sets the step itself.
+            // The line reader sets the step.
             Metric::Step
             | Metric::StepFromZero
             | Metric::Epoch
@@ -242,7 +243,8 @@ impl Point {
         }
     }
 
-    /// Sets the time of a step if there is none, or if a printed time replaces an average. Returns whether it was set.
+    /// Sets the step time if there is none, or if a printed time replaces an average. Returns
+    /// whether it was set.
     pub(super) fn set_step_time(&mut self, seconds: f64, origin: StepTimeOrigin) -> bool {
         let is_average =
             matches!(self.step_time_origin, None | Some(StepTimeOrigin::ProgressBar | StepTimeOrigin::RunAverage));
@@ -254,7 +256,7 @@ impl Point {
         empty
     }
 
-    /// Memory that no rank is named for.
+    /// Memory without a rank.
     fn own_memory(&mut self) -> &mut Memory {
         let at = self.memory.iter().position(|memory| memory.rank.is_none()).unwrap_or_else(|| {
             self.memory.push(Memory::default());
@@ -263,7 +265,7 @@ impl Point {
         &mut self.memory[at]
     }
 
-    /// Takes over what another line says of the same step, where this one says nothing.
+    /// Adds values from another line for the same step to empty fields.
     pub(super) fn merge(&mut self, other: Self, limits: &Limits) {
         fn or<T>(slot: &mut Option<T>, other: Option<T>) {
             if slot.is_none() {
@@ -306,7 +308,7 @@ impl Point {
         self.notes.extend(other.notes);
     }
 
-    /// Adds the memory of a rank, once for every rank; false where there is no more room for it.
+    /// Adds the memory of a rank once. Returns false if the limit is reached.
     pub(super) fn add_memory(&mut self, memory: Memory, limits: &Limits) -> bool {
         let known = self.memory.iter().position(|own| own.rank == memory.rank);
         match known {

@@ -1,4 +1,4 @@
-//! Completes points: decides units that the name of a figure leaves open, and derives step times from other figures.
+//! Completes points: determines missing units, and derives step times from other values.
 
 mod doubts;
 
@@ -9,55 +9,57 @@ use super::metric::{Measure, Metric, Unclear, unclear};
 use super::point::{Point, Source, StepTimeOrigin};
 use super::report::Report;
 
-/// Shortest interval, in seconds, that is measured by clocks that show whole seconds.
+/// Minimum interval for clocks with whole seconds, in seconds.
 const COARSE_INTERVAL_S: f64 = 20.0;
 const UNIT_IS_OPEN: &str = "a step time has no unit, and neither its value nor the clocks show it: it is not used; a table of patterns can \
                             give the unit";
-/// A step time without a unit that is at most so large is in seconds.
+/// Step times without a unit up to this value are in seconds.
 const MAX_SECONDS: f64 = 10.0;
-/// Shortest step time, in seconds, by a clock of whole seconds that is believed more than a progress bar.
+/// Minimum step time for which a clock with whole seconds is preferred to a progress bar, in
+/// seconds.
 const MIN_CLOCK_S: f64 = 3.0;
-/// Longest interval between two points, in seconds: the order of day and month of a date may be unknown, and a month is longer.
+/// Maximum interval between two points, in seconds. It is shorter than a month, because the order
+/// of day and month can be unknown.
 const MAX_INTERVAL_S: f64 = 20.0 * 86_400.0;
-/// A step time without a unit that is at least so large is in milliseconds.
+/// Step times without a unit from this value are in milliseconds.
 const MIN_MILLIS: f64 = 1000.0;
-/// Most TFLOP/s of a device; larger figures are no TFLOP/s.
+/// Maximum plausible TFLOP/s per device.
 const MAX_TFLOPS: f64 = 20_000.0;
-/// Shortest time of a training step, in seconds: launching its kernels alone takes longer.
+/// Minimum plausible step time, in seconds. Kernel launches alone take longer.
 const MIN_STEP_S: f64 = 1e-4;
-/// By which factor a step time may differ from a precise clock: pauses lie between steps.
+/// Maximum ratio of a step time to a precise clock. Pauses occur between steps.
 const NEAR: f64 = 4.0;
-/// By which factor it may differ from a clock of whole seconds.
+/// Maximum ratio of a step time to a clock with whole seconds.
 const NEAR_COARSE: f64 = 31.0;
 
-/// State that earlier points leave for the next ones.
+/// State for the next points.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pace {
     before: Option<Before>,
-    /// Whether the log prints step times.
+    /// True if the log prints step times.
     printed: bool,
-    /// Units per second of a step time that has no unit, once they are known.
+    /// Units per second for a step time without a unit, once known.
     per_second: Option<f64>,
-    /// Whether a step time without a unit is not used.
+    /// True if a step time without a unit is not used.
     is_unit_open: bool,
-    /// Size of the job, as lines before the steps print it.
+    /// Job size from lines before the steps.
     job: Job,
     doubts: Doubts,
 }
 
-/// The size of a step, as lines before the first step print it.
+/// Step size from lines before the first step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Job {
-    /// Sequences of a step.
+    /// Sequences per step.
     pub(super) global_batch: Option<u64>,
-    /// Tokens of a sequence.
+    /// Tokens per sequence.
     pub(super) sequence: Option<u64>,
-    /// Devices.
+    /// Number of devices.
     pub(super) devices: Option<u64>,
 }
 
 impl Job {
-    /// This size, and what another line says instead.
+    /// Merges another line's values into this size.
     pub(super) fn with(self, later: Self) -> Self {
         Self {
             global_batch: later.global_batch.or(self.global_batch),
@@ -76,14 +78,14 @@ struct Before {
     elapsed_s: Option<f64>,
 }
 
-/// How a trainer counts operations, for trainers where that is known.
+/// Returns the trainer's FLOP formula, if known.
 fn formula(point: &Point) -> Option<&'static str> {
     Some(match point.source {
         Source::Torchtitan => {
             "torchtitan: 6 x parameters without embeddings + 12 x layers x hidden x sequence per token; attention is \
              counted without the causal mask, recomputation is not counted"
         }
-        // Only these forks print rates of samples or tokens consumed.
+        // Only these forks print sample rates or consumed tokens.
         Source::Megatron if point.samples_per_s.is_some() || point.consumed_tokens.is_some() => {
             "Megatron-DeepSpeed and BLOOM: 72 x batch x sequence x layers x hidden^2 x (1 + sequence / (6 x hidden) + \
              vocabulary / (16 x layers x hidden)), times 4/3 where activations are recomputed: recomputation is counted"
@@ -94,12 +96,12 @@ fn formula(point: &Point) -> Option<&'static str> {
 }
 
 impl Pace {
-    /// Takes over what a line before the steps says of the job.
+    /// Stores the job size from a line before the steps.
     pub(super) fn job(&mut self, job: Job) {
         self.job = self.job.with(job);
     }
 
-    /// Reports what only all points together show.
+    /// Reports conclusions from all points.
     pub(super) fn finish(&self, report: &mut Report) {
         if self.is_unit_open && self.per_second.is_none() {
             report.assume(UNIT_IS_OPEN);
@@ -107,7 +109,7 @@ impl Pace {
         self.doubts.finish(report);
     }
 
-    /// Completes a point to which no line can add.
+    /// Completes a point after its last line.
     pub(super) fn complete(&mut self, point: &mut Point, report: &mut Report, limits: &Limits) {
         let derived = self.derived(point);
         self.decide_units(point, derived, report, limits);
@@ -160,10 +162,11 @@ impl Pace {
         });
     }
 
-    /// Step time from the clocks of this point and the one before, and whether it is precise.
+    /// Returns the step time from the clocks of this point and the previous one, and whether it is
+    /// precise.
     fn derived(&self, point: &Point) -> Option<(f64, StepTimeOrigin, bool)> {
         let before = self.before.filter(|before| before.segment == point.segment)?;
-        // Between points that are counted here, the number of steps is unknown.
+        // If the reader counted the steps, the number between two points is unknown.
         let steps = point.step.checked_sub(before.step).filter(|&steps| steps > 0)?;
         if before.counted || point.step_counted {
             return None;
@@ -183,7 +186,7 @@ impl Pace {
         Some((seconds / steps as f64, origin, !is_coarse || seconds >= COARSE_INTERVAL_S))
     }
 
-    /// Step time from the rate of tokens, that of the job first.
+    /// Returns the step time from the token rate; the job rate is preferred.
     fn by_tokens(&self, point: &Point) -> Option<(f64, StepTimeOrigin, bool)> {
         let Job { global_batch, sequence, devices } = self.job;
         let tokens = global_batch? as f64 * sequence? as f64;
@@ -192,7 +195,7 @@ impl Pace {
         Some((tokens / rate, StepTimeOrigin::TokenRate, true))
     }
 
-    /// Decides the unit of figures that have none, by the clocks or by their values.
+    /// Determines missing units from clocks or from the values.
     fn decide_units(
         &mut self,
         point: &mut Point,
@@ -209,7 +212,7 @@ impl Pace {
                 Some(Unclear::StepTime) => {
                     self.per_second = self.per_second.or_else(|| match derived {
                         Some((seconds, _, precise)) => per_second_by_clock(value, seconds, precise),
-                        // The next point shows the unit.
+                        // The next point determines the unit.
                         None if has_clock => None,
                         None => per_second_by_value(value),
                     });
@@ -256,7 +259,7 @@ impl Pace {
                 Some(measure) => {
                     let other = point.others.remove(at);
                     point.set_as(Some(measure), &other.name, other.value, limits);
-                    // Where the field has a value already, the figure is put back at the end.
+                    // If the field is set already, the value is appended again.
                     if point.others.last().is_some_and(|last| last.name == other.name) {
                         break;
                     }
@@ -267,27 +270,28 @@ impl Pace {
     }
 }
 
-/// Whether the average of a progress bar contradicts the clock. The bar divides by the steps of an earlier start after a resume.
+/// Returns whether a progress bar average contradicts the clock. After a resume the bar divides by
+/// earlier steps too.
 fn is_off(point: &Point, clock_s: f64) -> bool {
     let is_bar = point.step_time_origin == Some(StepTimeOrigin::ProgressBar);
     is_bar && clock_s >= MIN_CLOCK_S && point.step_time_s.is_some_and(|bar_s| !(0.5..=2.0).contains(&(bar_s / clock_s)))
 }
 
-/// Units per second of a step time, by the time that passed for one step.
+/// Returns the units per second for a step time, from the elapsed time per step.
 fn per_second_by_clock(value: f64, clock_s: f64, precise: bool) -> Option<f64> {
     let most = if precise { NEAR } else { NEAR_COARSE };
     [1.0, 1e3, 1e6].into_iter().find(|per| (1.0 / most..=most).contains(&(value / per / clock_s)))
 }
 
-/// Units per second of a step time without clocks, by plausibility.
+/// Returns the units per second for a step time without clocks, by plausibility.
 fn per_second_by_value(value: f64) -> Option<f64> {
     let is_seconds = value > 0.0 && value <= MAX_SECONDS;
     if is_seconds { Some(1.0) } else { (value >= MIN_MILLIS).then_some(1e3) }
 }
 
-/// What a throughput without a unit counts, by the other figures of the point.
+/// Returns the unit of a throughput, from the other values.
 fn throughput(point: &Point, value: f64) -> Option<Metric> {
-    // Names that Megatron-LM alone gives its scalars.
+    // Scalar names that only Megatron-LM uses.
     const OWN: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
     if matches!(point.source, Source::HuggingFaceDict | Source::TrainerState) {
         return Some(Metric::TokenRate);

@@ -1,4 +1,4 @@
-//! Reads a log as it grows.
+//! Reads a log while it grows.
 
 mod runs;
 
@@ -18,10 +18,11 @@ use super::text::{without_colours, without_rank};
 use super::utf16::Decoder;
 use super::{Limits, deepspeed, docker, hugging_face, json_lines, megatron, mlperf, progress_bar, table, torchtitan};
 
-/// Reads the text of a log as it grows, in any pieces: the same bytes give the same points, however they are cut.
+/// Reads log text in pieces while it grows. The points do not depend on the piece boundaries.
 ///
-/// The format is recognised line by line, because logs mix them. A point is handed over when a later step begins or
-/// the log ends; until then timers, memory and validation are added to it, and [`LogParser::open`] shows it.
+/// The format is detected per line, because logs mix formats. A point is returned when a later step
+/// begins or the log ends. Until then timers, memory and validation are added to it, and
+/// [`LogParser::open`] returns it.
 #[derive(Debug, Clone)]
 pub struct LogParser {
     limits: Limits,
@@ -31,33 +32,33 @@ pub struct LogParser {
     seen: u64,
 }
 
-/// What was read so far.
+/// Reader state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reader {
     pub(super) steps: Steps,
     pub(super) report: Report,
     timers: Table,
-    /// Last epoch by rank, of steps that are counted.
+    /// Last epoch per rank for counted steps.
     epochs: BTreeMap<Option<u32>, f64>,
     progress: Progress,
     mlperf: Counting,
-    /// Place of the best name of a step in rows.
+    /// Position of the best step name in rows.
     step_name: Option<usize>,
-    /// The user's table of patterns.
+    /// User's pattern table.
     table: Option<LogTable>,
-    /// Entry of a table that described the line before.
+    /// Table entry for the previous line.
     entry: Option<Arc<str>>,
-    /// Time of day of a line that is wrapped.
+    /// Clock time of a wrapped line.
     wrapped_us: Option<i64>,
-    /// The run of the current line, if lines name their runs.
+    /// Run of the current line, if lines name runs.
     run: Option<String>,
-    /// Every run that was named, in the order of the segments.
+    /// All named runs, in segment order.
     runs: Vec<String>,
-    /// The other runs, which may continue later.
+    /// Other runs, which can continue later.
     others: Vec<(String, Steps)>,
-    /// The first process of every run whose rows name processes.
+    /// First process per run, if rows name processes.
     processes: BTreeMap<Option<String>, u32>,
-    /// The start of a line that a container runtime wrote in parts, and its stream.
+    /// Start of a line that the container runtime split, with its stream.
     part: Option<(String, &'static str, Place)>,
 }
 
@@ -68,17 +69,17 @@ impl Default for LogParser {
 }
 
 impl LogParser {
-    /// Nothing read yet.
+    /// Creates a parser.
     pub fn new() -> Self {
         Self::with_limits(Limits::default())
     }
 
-    /// Nothing read yet, with limits of one's own.
+    /// Creates a parser with limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self::with_table(limits, None)
     }
 
-    /// Nothing read yet, with limits and a table of patterns of the user's own. Its patterns go before all others.
+    /// Creates a parser with limits and the user's pattern table. Its patterns have priority.
     pub fn with_table(limits: Limits, table: Option<LogTable>) -> Self {
         Self {
             lines: Lines::new(limits.line_bytes),
@@ -89,7 +90,7 @@ impl LogParser {
         }
     }
 
-    /// Reads more bytes and returns the points that they complete. A last line without an end waits for it.
+    /// Reads bytes and returns the completed points. A last line without a newline is buffered.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Point> {
         let Self { limits, decoder, lines, reader, seen } = self;
         let decoded = decoder.decode(bytes);
@@ -102,7 +103,7 @@ impl LogParser {
         reader.steps.take_done()
     }
 
-    /// Reads what waits for its end and returns the last points and the report.
+    /// Reads the buffered line and returns the last points and the report.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
         let Self { limits, decoder, lines, reader, .. } = &mut self;
         lines.push(&decoder.finish(), |line| reader.line(line, limits));
@@ -110,17 +111,17 @@ impl LogParser {
         reader.finish(limits)
     }
 
-    /// The point of the latest step, to which the next lines may still add.
+    /// Returns the point of the latest step, which later lines can extend.
     pub fn open(&self) -> Option<&Point> {
         self.reader.steps.open()
     }
 
-    /// Timers that came before the first step: of setting up.
+    /// Returns the setup timers before the first step.
     pub fn setup(&self) -> &[Timer] {
         self.reader.steps.setup()
     }
 
-    /// What was read so far and what was not.
+    /// Returns the report so far.
     pub fn report(&self) -> &Report {
         &self.reader.report
     }
@@ -147,7 +148,7 @@ impl Reader {
         (points, std::mem::take(&mut self.report))
     }
 
-    /// Place of the best name of a step so far in the order of preference.
+    /// Returns the preference rank of the best step name so far.
     pub(super) fn step_name(&self) -> Option<usize> {
         self.step_name
     }
@@ -179,7 +180,7 @@ impl Reader {
         self.container_line(&plain, invalid, place, limits);
     }
 
-    /// Joins the parts of a line that a container runtime has cut.
+    /// Joins line parts split by a container runtime.
     fn container_line(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
         let Some(docker::RuntimeLine { stream, is_part, text }) = docker::runtime_line(plain) else {
             return self.text(plain, invalid, place, limits);

@@ -1,8 +1,8 @@
-//! What a log says of one training step.
+//! Values for a training step in a log.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of line or file that a point was first read from.
+/// Kind of line or file that a point was first read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -42,28 +42,28 @@ pub enum Source {
     StepCsv,
 }
 
-/// How the time of a step was obtained.
+/// Origin of a step time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepTimeOrigin {
-    /// The log prints it, or steps per second.
+    /// Printed by the log, directly or as steps per second.
     Log,
-    /// Tokens of a step divided by tokens per second.
+    /// Tokens per step divided by tokens per second.
     TokenRate,
-    /// Difference of two times of day, divided by the steps between.
+    /// Difference between two clock times, divided by the number of steps.
     Clock,
-    /// Difference of two times since the start, divided by the steps between.
+    /// Difference between two elapsed times, divided by the number of steps.
     Elapsed,
-    /// Moving average of a progress bar.
+    /// Progress bar average.
     ProgressBar,
-    /// Average since the start of the run.
+    /// Average since the run start.
     RunAverage,
-    /// Sum of the timers of a step.
+    /// Sum of the step timers.
     Timers,
 }
 
 impl StepTimeOrigin {
-    /// The origin in words.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Log => "printed by the log",
@@ -78,7 +78,7 @@ impl StepTimeOrigin {
 }
 
 impl Source {
-    /// What people call it.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Megatron => "Megatron-LM log",
@@ -101,35 +101,35 @@ impl Source {
     }
 }
 
-/// A number by the name that the log gives it.
+/// A named number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Named {
-    /// The name as written.
+    /// Name in the log.
     pub name: String,
-    /// The value, finite.
+    /// Finite value.
     pub value: f64,
 }
 
-/// Memory of one device, in GiB.
+/// Memory per device, in GiB.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Whose, where the line says it.
+    /// Rank, if stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Allocated now.
+    /// Allocated memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_gib: Option<f64>,
-    /// Most that was allocated.
+    /// Peak allocated memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_allocated_gib: Option<f64>,
-    /// Reserved by the caching allocator now.
+    /// Memory reserved by the caching allocator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_gib: Option<f64>,
-    /// Most that was reserved.
+    /// Peak reserved memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_reserved_gib: Option<f64>,
-    /// What the whole device has in use.
+    /// Memory in use on the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_gib: Option<f64>,
 }
@@ -140,27 +140,27 @@ impl Memory {
     }
 }
 
-/// A timer of a step, in seconds per iteration.
+/// A step timer, in seconds per iteration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Timer {
-    /// Its name, for example "forward-compute".
+    /// Timer name, for example "forward-compute".
     pub name: String,
-    /// Time of the rank that prints, where the log has one time only.
+    /// Time on the printing rank, if the log has a single time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_s: Option<f64>,
-    /// Least over the ranks.
+    /// Minimum over ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_s: Option<f64>,
-    /// Most over the ranks.
+    /// Maximum over ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_s: Option<f64>,
-    /// Time of every rank, where the log has a table of them.
+    /// Time per rank, if the log contains a table.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankTime>,
 }
 
-/// A rank's time, in seconds.
+/// Time of a rank, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RankTime {
     /// The rank.
@@ -169,126 +169,127 @@ pub struct RankTime {
     pub time_s: f64,
 }
 
-/// What a note is of.
+/// Kind of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// Losses on held-out data.
+    /// Validation losses.
     Validation,
-    /// Figures of a whole run.
+    /// Values for the complete run.
     Summary,
     /// An event of MLPerf.
     Event,
 }
 
-/// What stands beside the steps.
+/// A note between steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// What it is of.
+    /// Kind.
     pub kind: NoteKind,
-    /// Its name: the key of an event, the line's title otherwise.
+    /// Event key, otherwise the line title.
     pub name: String,
-    /// The step that it names itself.
+    /// Step, if the note states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// When, as in [`Point::time_us`].
+    /// Time, as in [`Point::time_us`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_us: Option<i64>,
-    /// Its numbers.
+    /// Numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Named>,
-    /// Its words, where it has some.
+    /// Text, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What a log says of one training step, or of the steps since the point before it.
+/// Values for a training step, or for the steps since the previous point.
 ///
-/// Missing is what the log does not say; a value that is NaN or infinite is missing too, and its name stands in
-/// [`Point::not_finite`].
+/// Values missing in the log are `None`. NaN and infinite values are `None` too, with their names
+/// in [`Point::not_finite`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Point {
-    /// Part of the run: a restart, where the step goes back, opens the next.
+    /// Run segment. A restart, where the step number decreases, begins a segment.
     pub segment: u32,
-    /// The step, as the trainer counts from 1.
+    /// Step number in the trainer's count, from 1.
     pub step: u64,
-    /// Whether steps were counted here, because the log does not number them.
+    /// True if the reader counted the steps because the log has no step numbers.
     #[serde(skip_serializing_if = "is_false")]
     pub step_counted: bool,
-    /// Steps of the whole training; never zero.
+    /// Total number of training steps; never zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_steps: Option<u64>,
-    /// Kind of the first line that spoke of the step.
+    /// Kind of the first line for the step.
     pub source: Source,
-    /// That line, counting from 1 by line feeds; of event files the record, of lists the row.
+    /// Number of this line, from 1. For event files the record, for lists the row.
     pub line: u64,
-    /// First byte of that line or record.
+    /// Offset of this line or record, in bytes.
     pub offset: u64,
-    /// Time of day in microseconds since 1970-01-01T00:00:00Z. A log without a time zone is read as if it were in UTC.
+    /// Clock time in microseconds since 1970-01-01T00:00:00Z. Logs without a time zone are read as
+    /// UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_us: Option<i64>,
-    /// Time of one step, in seconds.
+    /// Step time, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_time_s: Option<f64>,
-    /// How that time was obtained; `None` where there is no time.
+    /// Origin of the step time. `None` without a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_time_origin: Option<StepTimeOrigin>,
-    /// Time since the start of the run, in seconds.
+    /// Time since the run start, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_s: Option<f64>,
-    /// Samples since the training began.
+    /// Samples since the training start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumed_samples: Option<u64>,
-    /// Tokens since the training began.
+    /// Tokens since the training start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumed_tokens: Option<u64>,
-    /// Samples of one step.
+    /// Samples per step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_batch: Option<u64>,
-    /// Tokens per second of all devices together.
+    /// Tokens per second over all devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
-    /// Tokens per second of one device.
+    /// Tokens per second per device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s_per_device: Option<f64>,
-    /// Samples per second of all devices together.
+    /// Samples per second over all devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_per_s: Option<f64>,
-    /// 10^12 floating-point operations per second and device, as the trainer counts them.
+    /// TFLOP/s per device, with the trainer's FLOP count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tflops_per_device: Option<f64>,
-    /// Share of the peak of a device that is used, from 0 to 1, as the trainer counts operations.
+    /// Model FLOPs utilization from 0 to 1, with the trainer's FLOP count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mfu: Option<f64>,
-    /// Loss of the language model.
+    /// Language model loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Learning rate; of several groups of parameters, the first.
+    /// Learning rate; the first if there are several parameter groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
-    /// Norm of the gradient.
+    /// Gradient norm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grad_norm: Option<f64>,
-    /// Steps since the last point whose update was skipped.
+    /// Skipped updates since the previous point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped_iterations: Option<u64>,
-    /// Steps since the last point whose loss was not a number.
+    /// Steps with NaN loss since the previous point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nan_iterations: Option<u64>,
-    /// Further losses and every other number, in the order of the log.
+    /// Further losses and numbers, in log order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Named>,
-    /// Names whose value was NaN or infinite.
+    /// Names with NaN or infinite values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_finite: Vec<String>,
-    /// Memory by device.
+    /// Memory per device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Memory>,
     /// Timers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<Timer>,
-    /// Validation, summaries and events that followed the step.
+    /// Validation, summaries and events after the step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
 }
@@ -329,7 +330,7 @@ impl Default for Point {
     }
 }
 
-/// Serde asks by reference.
+/// serde passes references.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 fn is_false(value: &bool) -> bool {
     !*value

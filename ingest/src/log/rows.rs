@@ -1,4 +1,4 @@
-//! Whole files that are lists of rows: `trainer_state.json`, golden curves, the CSV of a panel, the CSV of a scalar.
+//! Files with lists of rows: `trainer_state.json`, golden curves, panel CSV, scalar CSV.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use super::steps::Mark;
 use super::text::number;
 use super::{Limits, Log, LogError};
 
-/// Most columns of a panel; beyond it, its other columns are left out.
+/// Maximum number of panel columns. Further columns are skipped.
 const MAX_COLUMNS: usize = 1000;
 
-/// The points of a Hugging Face trainer's state.
+/// Returns the points in a Hugging Face trainer state.
 pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, LogError> {
     let mut reader = Reader::default();
     let mut points = Vec::new();
@@ -35,13 +35,14 @@ pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, Log
     Ok(finish(reader, points, limits))
 }
 
-/// Whether every member is a curve: `{"lm loss": {"start_step": 1, "step_interval": 5, "values": {"1": 10.5}}}`.
+/// Returns whether all members are curves: `{"lm loss": {"start_step": 1, "step_interval": 5,
+/// "values": {"1": 10.5}}}`.
 pub(super) fn are_curves(document: &Map<String, Value>) -> bool {
     let is = |curve: &Value| curve.get("step_interval").is_some() && curve.get("values").is_some_and(Value::is_object);
     !document.is_empty() && document.values().all(is)
 }
 
-/// The points of curves, a step being a point with the figures of all curves.
+/// Returns the points of curves. A point contains the values of all curves at a step.
 pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
     let mut reader = Reader::default();
     let mut drafts: BTreeMap<u64, Draft> = BTreeMap::new();
@@ -78,7 +79,8 @@ pub(super) fn finish(mut reader: Reader, mut points: Vec<Point>, limits: &Limits
     Log { points, setup: Vec::new(), report }
 }
 
-/// The points of a panel of Weights & Biases: a column for every run and metric, of which each run is a segment.
+/// Returns the points of a Weights & Biases panel with a column per run and metric. Each run is a
+/// segment.
 pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     let mut reader = Reader::default();
     let mut rows = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
@@ -128,7 +130,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         for (cell, column) in record.iter().skip(1).zip(&columns) {
             let Some((run, metric)) = column else { continue };
             let Some(value) = number(cell) else {
-                // A run without that step leaves its cell empty.
+                // A run without this step has an empty cell.
                 if !cell.trim().is_empty() {
                     reader.report.problem("a cell is no number", place);
                 }
@@ -166,7 +168,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     Ok(finish(reader, points, limits))
 }
 
-/// Completes the points of a file in which steps are no lines.
+/// Completes the points of a file whose steps are not lines.
 pub(super) fn complete(points: &mut [Point], report: &mut Report, limits: &Limits) {
     let mut pace = Pace::default();
     for point in points {
@@ -175,20 +177,20 @@ pub(super) fn complete(points: &mut [Point], report: &mut Report, limits: &Limit
     pace.finish(report);
 }
 
-/// Whether a column says whose it is.
+/// Returns whether a column names a run.
 fn is_of_a_run(name: &str) -> bool {
     name.contains(" - ")
 }
 
-/// Run and metric of a column; the extremes beside a value are left out.
+/// Returns run and metric of a column. Columns with minimum and maximum are skipped.
 fn column(name: &str) -> Option<(String, String)> {
-    // Names of runs may contain the separator; names of metrics hardly do.
+    // Run names can contain the separator; metric names rarely do.
     let (run, metric) = name.rsplit_once(" - ")?;
     let extreme = metric.ends_with("__MIN") || metric.ends_with("__MAX");
     (!extreme).then(|| (run.chars().take(200).collect(), metric.to_owned()))
 }
 
-/// The points of one scalar that TensorBoard wrote as CSV; its name is not in the file.
+/// Returns the points of a scalar in TensorBoard's CSV, which does not contain its name.
 pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
     let mut reader = Reader::default();
     let mut points = Vec::new();

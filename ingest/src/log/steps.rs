@@ -1,8 +1,8 @@
-//! Merges the lines of one step into one point.
+//! Merges the lines of a step into a point.
 //!
-//! A point stays open until a later step begins, because timers, memory, validation and lines of other programs follow
-//! the line that names the step. The order of ranks differs from step to step, so the first line of any rank opens the
-//! point and the others are merged into it.
+//! A point stays open until a later step begins, because timers, memory, validation and lines from
+//! other programs follow the line with the step number. The order of ranks differs between steps.
+//! Therefore the first line from any rank opens the point and the others are merged into it.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use super::pace::{Job, Pace};
 use super::point::{Memory, Note, Point, Source, StepTimeOrigin, Timer};
 use super::report::{Place, Report};
 
-/// Between two lines of one step that are of different starts, in microseconds.
+/// Minimum time between lines for the same step in different starts, in microseconds.
 const RESTART_US: i64 = 30_000_000;
-/// Largest relative difference of the times of one step between ranks.
+/// Maximum relative difference between ranks for the times of a step.
 const RANKS_DIFFER: f64 = 0.02;
-/// By how many microseconds the lines of ranks may be out of order.
+/// Maximum disorder between rank lines, in microseconds.
 const OUT_OF_ORDER_US: i64 = 1_000_000;
-/// Restarts from which on their number is a doubt, and points per restart that are few.
+/// Restart count that raises a doubt, and a low number of points per restart.
 const MANY_RESTARTS: u32 = 3;
 const FEW_POINTS: u64 = 3;
 
-/// Which step a reading is of.
+/// Step of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The one that the point names.
+    /// The step in the point.
     Named,
-    /// The one that is open; where none is, the line is of no step.
+    /// The open step. Without an open step, the line belongs to no step.
     Open,
-    /// The next one, because the log does not number them.
+    /// The next step, because the log has no step numbers.
     Counted,
 }
 
-/// The note of a log whose steps and times go back together.
+/// Note for a log whose steps and clock times decrease together.
 pub(super) const EARLIER: &str = "the times of day go back where the steps go back: the log may hold the lines of several ranks or jobs one \
                                   after another; each part is a segment";
-/// The note of a log with hardly more points than restarts.
+/// Note for a log with few points per restart.
 pub(super) const MIXED: &str = "the steps go back every few points: lines of several jobs, or rows without an order, may be mixed; \
                                 upload each job alone, with its steps in order";
 
@@ -45,17 +45,17 @@ pub(super) struct Steps {
     open: Option<Point>,
     done: Vec<Point>,
     segment: u32,
-    /// The last segment of any run.
+    /// Last segment over all runs.
     last_segment: u32,
-    /// The size of the job of the next step: lines before a step say nothing of the one that is open.
+    /// Job size for the next step. Lines before a step do not apply to the open one.
     ahead: Option<Job>,
-    /// Whether a line of a start came since the last step.
+    /// True if a start line follows the last step.
     started: bool,
-    /// Last step by kind of line and rank.
+    /// Last step per line kind and rank.
     last: BTreeMap<(Source, Option<u32>), u64>,
-    /// Last two different steps by kind of line.
+    /// Last two different steps per line kind.
     recent: BTreeMap<Source, [u64; 2]>,
-    /// Steps that were counted, by rank.
+    /// Counted steps per rank.
     counted: BTreeMap<Option<u32>, u64>,
     pace: Pace,
     early: Vec<(u64, Memory)>,
@@ -63,22 +63,22 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// The point that later lines may still add to.
+    /// Returns the point that later lines can extend.
     pub(super) fn open(&self) -> Option<&Point> {
         self.open.as_ref()
     }
 
-    /// Timers that came before the first step.
+    /// Returns the timers before the first step.
     pub(super) fn setup(&self) -> &[Timer] {
         &self.setup
     }
 
-    /// The points that are complete, which are handed over once.
+    /// Returns completed points once.
     pub(super) fn take_done(&mut self) -> Vec<Point> {
         std::mem::take(&mut self.done)
     }
 
-    /// Completes the open point and reports what only all points together show.
+    /// Completes the open point and reports conclusions from all points.
     pub(super) fn finish(&mut self, limits: &Limits, report: &mut Report) {
         self.close(limits, report);
         self.pace.finish(report);
@@ -93,43 +93,43 @@ impl Steps {
         }
     }
 
-    /// Counts a line that says again what another said.
+    /// Counts a repeated line.
     pub(super) fn repeat(source: Source, report: &mut Report) {
         report.steps += 1;
         report.repeated += 1;
         report.source(source);
     }
 
-    /// Sets the time of a step, as an average of the whole run, where the log has no other.
+    /// Sets an average step time if the log has no other.
     pub(super) fn average(&mut self, step_s: f64) {
         if let Some(open) = &mut self.open {
             open.set_step_time(step_s, StepTimeOrigin::RunAverage);
         }
     }
 
-    /// Takes over the size of the job, from the next step on.
+    /// Stores the job size for the next steps.
     pub(super) fn job(&mut self, job: Job) {
         self.ahead = Some(self.ahead.unwrap_or_default().with(job));
     }
 
-    /// The program started.
+    /// Records a program start.
     pub(super) fn started(&mut self) {
         self.started = true;
     }
 
-    /// Steps of a run that begins beside this one, in a segment of its own. What is complete goes over to it.
+    /// Starts a parallel run in its own segment and moves completed points to it.
     pub(super) fn beside(&mut self) -> Self {
         let segment = self.last_segment + 1;
         Self { segment, last_segment: segment, done: std::mem::take(&mut self.done), ..Self::default() }
     }
 
-    /// Goes on after another run, whose complete points it hands over.
+    /// Continues after another run and takes its completed points.
     pub(super) fn go_on_after(&mut self, other: &mut Self) {
         self.last_segment = self.last_segment.max(other.last_segment);
         self.done = std::mem::take(&mut other.done);
     }
 
-    /// Opens the next segment.
+    /// Begins a segment.
     pub(super) fn restart(&mut self, limits: &Limits, report: &mut Report) {
         self.close(limits, report);
         self.last_segment += 1;
@@ -143,7 +143,7 @@ impl Steps {
         self.counted.clear();
     }
 
-    /// Takes a line of a step.
+    /// Adds a step line.
     pub(super) fn take(
         &mut self,
         mut point: Point,
@@ -162,12 +162,12 @@ impl Steps {
                 None => return report.problem("a line of a step came before any step was named", place),
             },
             Mark::Counted => {
-                // Beside lines of another program that number the steps, this one belongs to the step that is open.
+                // If another program numbers the steps, this line belongs to the open step.
                 let own = point.source;
                 if let Some(open) = self.open.as_mut().filter(|open| !open.step_counted && open.source != own) {
                     return open.merge(point, limits);
                 }
-                // Each rank counts its own lines, so that a step that every rank prints is one step.
+                // Each rank counts its lines, so that a step printed by all ranks is a single step.
                 let rank = rank.filter(|_| self.counted.len() < limits.ranks);
                 let numbered = self.open.as_ref().filter(|open| !open.step_counted).map_or(0, |open| open.step);
                 let counted = self.counted.entry(rank).or_default();
@@ -183,7 +183,7 @@ impl Steps {
         let is_new_start = std::mem::take(&mut self.started) || self.is_timed_otherwise(&point);
         let is_earlier = self.is_earlier(&point);
         let went_back = match (self.last.get(&key), self.recent.get(&source)) {
-            // Steps that are counted here go on after a start; those that the log names may go on, or be repeated.
+            // Counted steps continue after a start; numbered steps can continue or repeat.
             (Some(&last), _) => step < last || (is_new_start && mark == Mark::Named),
             // Another rank's lines may lag by a step or so, or all follow those of the first. Further back, and at a later time, it is
             // another start of the job.

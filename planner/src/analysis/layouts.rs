@@ -2,8 +2,8 @@
 //!
 //! The study compares a single layout, separate layouts on shared devices, and separate layouts on
 //! disjoint devices. It uses the full cluster and half the nodes, because fewer devices can have a
-//! higher throughput per device. This shows the benefit of heterogeneous parallelism (arXiv
-//! 2605.27678). Points are evaluated on the representative batch.
+//! higher throughput per device. This shows the benefit of heterogeneous parallelism
+//! (arXiv 2605.27678). Points are evaluated on the representative batch.
 
 mod plan;
 

@@ -1,4 +1,5 @@
-//! Tensor transfers across modules with different layouts (docs/models.md, section 14).
+//! Tensor transfers across modules with different layouts: boundary communicators
+//! (arXiv 2605.27678; docs/models.md, section 14).
 //!
 //! The last stage of the sending module produces a tensor in the sender's layout. The first stage
 //! of the receiving module needs it in the receiver's layout. Gradients travel in the opposite

@@ -1,8 +1,9 @@
 //! Operator graphs for a layer, an input block or an output block with one microbatch.
 //!
-//! The nodes are operators and tensors. Operators are listed in execution order: the forward, then
-//! the backward. A tensor is live from the producer to the last reader. [`super::layer`] sums
-//! operator times. [`OperatorGraph::lifetimes`] computes memory from lifetimes.
+//! The nodes are operators and tensors, as in SEMU (PipeWeaver Sec. 4.1). Operators are listed in
+//! execution order: the forward, then the backward. A tensor is live from the producer to the last
+//! reader. [`super::layer`] sums operator times. [`OperatorGraph::lifetimes`] computes memory from
+//! lifetimes.
 
 mod attention;
 mod ends;

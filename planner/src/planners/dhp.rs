@@ -3,11 +3,11 @@
 //! A rank is a model replica. Each microbatch splits the ranks into groups with any degree. Long
 //! sequences use several ranks, short sequences stay on one rank, and the planner minimizes the
 //! time of the slowest group (DHP Eq. 2). [`plan`] splits a global batch into microbatches that fit
-//! into memory, forms atomic groups of sequences, and assigns degrees; the last step is exact
-//! ([`allocate`]). [`place`] maps groups to ranks, [`GroupPool`] counts the communication groups to
-//! create, and [`fit`] computes the cost coefficients from a profile. [`static_plan`] and
-//! [`megatron_balanced`] are baselines. A planner like FlexSP is [`plan`], restricted to
-//! power-of-two degrees.
+//! into memory, forms atomic groups of sequences, and assigns degrees (DHP Sec. 4.3); the last
+//! step is exact ([`allocate`]). [`place`] maps groups to ranks, [`GroupPool`] counts the
+//! communication groups to create, and [`fit`] computes the cost coefficients from a profile.
+//! [`static_plan`] and [`megatron_balanced`] are baselines. A planner like FlexSP is [`plan`],
+//! restricted to power-of-two degrees.
 
 mod allocation;
 mod atomic;

@@ -1,8 +1,9 @@
 //! Concurrent pipelines with different parallel schemes, chosen per global batch (Hydraulis).
 //!
-//! A strategy is a set of pipelines, each with a <TP, PP, CP> scheme. [`propose`] computes
-//! candidate strategies for a dataset, once. Per global batch and strategy, [`dispatch`] assigns
-//! the sequences to the pipelines and [`pack`] groups them into microbatches within a pipeline.
+//! A strategy is a set of pipelines, each with a <TP, PP, CP> scheme (Hydraulis Sec. 5.1).
+//! [`propose`] computes candidate strategies for a dataset, once. Per global batch and strategy,
+//! [`dispatch`] assigns the sequences to the pipelines and [`pack`] groups them into microbatches
+//! within a pipeline.
 //! [`assign`] runs both steps, and [`choose`] returns the strategy with the minimum time.
 //! [`exchange`] computes the parameter and gradient traffic between the optimizer layout and the
 //! strategy layout.

@@ -1,4 +1,4 @@
-//! PipeWeaver: the dynamic interleaved pipeline (Xue et al., 2025).
+//! PipeWeaver: the dynamic interleaved pipeline (Xue et al., 2025; PipeWeaver Sec. 3.3).
 //!
 //! The [`partitioner`] splits modules into separate segments, once per layout. For every batch,
 //! microbatches are assigned to replicas in descending order, split into sub-microbatches per

@@ -67,7 +67,8 @@ pub(crate) fn costs(
     table.pipeline_over(partition, place, flows, &all, &plan.mixes)
 }
 
-/// Splits microbatches per module into equal parts of at most `sizes[module]` instances.
+/// Splits microbatches per module into equal parts of at most `sizes[module]` instances: the
+/// sub-microbatches in PipeWeaver Sec. 5.
 pub(crate) fn parts(model: &Model, packing: Packing, contents: &[MicrobatchContents], sizes: &[u32]) -> Vec<Part> {
     let mut parts = Vec::new();
     for (microbatch, contents) in contents.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Incremental simulation: checkpoint, restore, and changes to a rank's order without a restart.
+//! Incremental simulation: checkpoint, restore, and changes to a rank's order without a restart, as
+//! in SEMU (PipeWeaver Sec. 4.2).
 //!
 //! Search workers evaluate schedules that differ in a small number of positions. Actions before the
 //! first change keep their result. Only later entries of the run log are undone and repeated.

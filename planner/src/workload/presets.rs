@@ -3,7 +3,7 @@
 //! A single source is measured. The other sources are not datasets. They follow published
 //! statistics; the remaining parameters are assumptions. The web page source has the mean length of
 //! RefinedWeb (about 620 tokens) and a long tail: in a sample with 1.6 million tokens, the longest
-//! page has 15,000 to 32,000 tokens (Hydraulis Appendix A.1). Length figures assume 169 backbone
+//! page has 15,000 to 32,000 tokens (Hydraulis App. A.1). Length figures assume 169 backbone
 //! tokens per image.
 
 use super::{Distribution, MixturePart, PhasePoint, RealDistribution, SampleSource};

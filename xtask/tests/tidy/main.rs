@@ -3,6 +3,7 @@
 //! Each rule lists every offence with file and line, so that one run shows all there is to mend.
 
 mod boundaries;
+mod citations;
 mod cycles;
 mod documents;
 mod source;

@@ -79,7 +79,8 @@ impl<'a> Instances<'a> {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Splits the instances into ⌈N / size⌉ ranges. The range sizes differ by at most one.
+    /// Splits the instances into ⌈N / size⌉ ranges (M_i in PipeWeaver Sec. 5). The range sizes
+    /// differ by at most one.
     pub fn parts(&self, size: u32) -> impl Iterator<Item = Range<u32>> + use<> {
         let count = u64::from(self.count());
         let parts = count.div_ceil(u64::from(size.max(1)));

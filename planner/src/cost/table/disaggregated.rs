@@ -1,5 +1,5 @@
 //! Model states with an optimizer state that is sharded evenly over all devices, independent of the
-//! pipelines (Hydraulis Sec. 5).
+//! pipelines (Hydraulis Sec. 5.2).
 
 use super::{LayerTable, Parameters, Place};
 use crate::cost::kernel::{Streaming, StreamingClass};

@@ -1,5 +1,5 @@
-//! Adaptive correction for input shapes that run slower or faster than the tables predict (DFLOP
-//! Sec. 3.4.3).
+//! Adaptive correction for input shapes that run slower or faster than the tables predict
+//! (DFLOP Sec. 3.4.3).
 //!
 //! While correction is on, it compares measured and predicted throughput by input shape. The ratio
 //! is the shape's penalty, and the scheduler multiplies item times by it. Monitoring costs
@@ -67,8 +67,9 @@ impl Correction {
         self.on
     }
 
-    /// Records the predicted and measured throughput for a shape, in the same unit. Values that are
-    /// not positive and finite are ignored.
+    /// Records the predicted and measured throughput for a shape, in the same unit. DFLOP Eq. 7
+    /// subtracts the two values; this function records their ratio. Values that are not positive
+    /// and finite are ignored.
     pub fn observe(&mut self, shape: u32, predicted: f64, measured: f64) {
         let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
         if self.on && is_rate(predicted) && is_rate(measured) {
@@ -96,7 +97,7 @@ impl Correction {
 
     /// Ends an iteration. `benefit` is the fraction of throughput gained by correction, B. After
     /// every I iterations, returns the mean benefit and switches correction off if the mean does
-    /// not exceed the cost.
+    /// not exceed the cost (DFLOP Sec. 3.4.3).
     pub fn end_iteration(&mut self, benefit: f64) -> Option<f64> {
         if !self.on {
             return None;

@@ -1,17 +1,18 @@
-//! Data-aware optimizer: encoder degrees, backbone degrees and number of microbatches (DFLOP Alg.
-//! 1).
+//! Data-aware optimizer: encoder degrees, backbone degrees and number of microbatches
+//! (DFLOP Alg. 1).
 //!
 //! Devices are divided between the two modules. The device count of a module is factored into TP x
 //! PP x DP, where TP fits in a node and PP does not exceed the number of layers. The number of
 //! microbatches i ranges from 1 to GBS / L_dp. E_dur and L_dur are the times per microbatch on an
-//! encoder stage and a backbone stage, and `T = (i + E_pp + L_pp - 1) max(E_dur, L_dur)`.
+//! encoder stage and a backbone stage, and `T = (i + E_pp + L_pp - 1) max(E_dur, L_dur)`
+//! (DFLOP Sec. 3.3.1).
 //!
 //! For 1,024 devices this is about 250 million strategies. The search avoids full enumeration with
 //! lower bounds. Throughput on a size range is bounded by the maximum in its table, and (i + P - 1)
 //! / i decreases with i, so a range of i implies a lower bound for T. Pairs of degrees are skipped
 //! if the bound exceeds the current minimum T. The other ranges are bisected until they are empty
-//! ([`search`]). A test checks that the result is equal to full enumeration in the order of DFLOP
-//! Alg. 1.
+//! ([`search`]). A test checks that the result is equal to full enumeration in the order of
+//! DFLOP Alg. 1.
 
 mod degrees;
 mod durations;
@@ -187,7 +188,8 @@ enum Objective {
     Balanced,
 }
 
-/// Returns the optimal strategy for each objective.
+/// Returns the optimal strategy for each objective: T for the mean item (DFLOP Alg. 1), and the
+/// mean of T (DFLOP Eq. 1).
 ///
 /// # Errors
 /// If the input is invalid or no strategy fits in memory.

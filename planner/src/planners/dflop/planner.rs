@@ -177,7 +177,8 @@ fn does_not_apply(scenario: &Scenario) -> Option<String> {
         .then(|| "does not apply: its layouts have no context or expert parallelism".to_owned())
 }
 
-/// Builds the optimizer input from the model profiler and the data profiler.
+/// Builds the optimizer input from the model profiler (DFLOP Sec. 3.2.1) and the data profiler
+/// (DFLOP Sec. 3.2.2).
 fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
     let items: Vec<ItemWork> =
         sizing.sequences.iter().map(|sequence| profile::work(&scenario.model, sequence)).collect();
@@ -476,7 +477,7 @@ impl Planner<'_> {
 }
 
 impl Planner<'_> {
-    /// Describes the transfer from encoder to backbone for a round of mean items.
+    /// Describes the transfer from encoder to backbone for a round of mean items (DFLOP Sec. 4).
     fn handed_on(&self, configuration: &Configuration) -> String {
         let modules = &self.scenario.model.modules;
         let round = Round {

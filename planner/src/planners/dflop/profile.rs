@@ -74,8 +74,8 @@ pub struct ActivationTable {
 }
 
 impl StateTable {
-    /// Creates the table from two measurements (layers, bytes) with different layer counts (DFLOP
-    /// Sec. 3.2.1).
+    /// Creates the table from two measurements (layers, bytes) with different layer counts
+    /// (DFLOP Sec. 3.2.1).
     pub fn between((few, low): (f64, f64), (many, high): (f64, f64)) -> Self {
         let layer = (high - low) / (many - few);
         Self { layer: Held::whole(layer), first: Held::whole(low - few * layer), last: Held::default() }

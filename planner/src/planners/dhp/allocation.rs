@@ -11,15 +11,15 @@ use super::degrees::AllowedDegrees;
 pub struct Allocation {
     /// Degree per group, in input order.
     pub degrees: Vec<u32>,
-    /// Time of the slowest group, in seconds.
+    /// Time of the slowest group, in seconds (DHP Eq. 2).
     pub makespan: f64,
 }
 
-/// Returns the degrees that minimize the makespan on `ranks` ranks. Returns `None` if the sum of
-/// the minimum degrees exceeds `ranks`.
+/// Returns the degrees that minimize the makespan on `ranks` ranks. The sum of the degrees does not
+/// exceed `ranks` (DHP Eq. 6). Returns `None` if the sum of the minimum degrees does.
 ///
-/// DHP Alg. 1 fills a table over groups, ranks and degrees. This function finds the same optimum
-/// with a greedy method. All groups start at their minimum degree. While ranks remain, the slowest
+/// DHP Alg. 1 fills a table over groups, ranks and degrees (DHP Eq. 11). This function finds the
+/// same optimum with a greedy method. All groups start at their minimum degree. While ranks remain, the slowest
 /// group moves to the next degree that reduces the time.
 ///
 /// Proof: each group always has the smallest degree whose time does not exceed the current

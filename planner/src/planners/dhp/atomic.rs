@@ -98,8 +98,8 @@ impl Bins {
     }
 }
 
-/// Groups by best-fit decreasing, which uses as few ranks as memory allows. Returns `None` if the
-/// sequences need more ranks than available.
+/// Groups by best-fit decreasing, BFD (stage 1 in DHP Sec. 4.3). Each sequence is in exactly one
+/// group (DHP Eq. 5). Returns `None` if the sequences need more ranks than available.
 pub(crate) fn by_memory(setting: Setting<'_>, items: &[Item]) -> Option<Vec<AtomicGroup>> {
     let mut bins = Bins::default();
     for &item in items {

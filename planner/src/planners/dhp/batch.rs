@@ -1,4 +1,5 @@
-//! Splits a global batch into microbatches, and a microbatch into groups with degrees.
+//! Splits a global batch into microbatches, and a microbatch into groups with degrees: the workflow
+//! in DHP Sec. 5.
 
 use super::allocation::{Allocation, allocate, makespan_bound};
 use super::atomic::{AtomicGroup, Bins, Item, Setting, by_memory, by_time, descending};
@@ -74,7 +75,7 @@ pub enum GroupError {
 /// Method that formed the groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Grouping {
-    /// Best-fit decreasing by memory: the atomic groups in DHP.
+    /// Best-fit decreasing by memory: the atomic groups in DHP Sec. 4.3.
     Memory,
     /// By time over all ranks.
     Time,
@@ -150,7 +151,7 @@ pub struct BatchPlan {
 /// Search effort beyond the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effort {
-    /// The two stages in DHP: grouping by memory, and the minimum number of mixed microbatches.
+    /// The two stages in DHP Sec. 4.3, with the minimum number of mixed microbatches.
     Published,
     /// Also tries grouping by time and other split methods, and returns the fastest plan.
     Portfolio,

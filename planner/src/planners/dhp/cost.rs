@@ -1,4 +1,4 @@
-//! Time and memory for a context-parallel group (DHP Eq. 3 and 7 to 10).
+//! Time and memory for a context-parallel group (DHP Sec. 4.2).
 
 use crate::units::Bytes;
 
@@ -59,16 +59,16 @@ impl std::iter::Sum for Load {
     }
 }
 
-/// Coefficients for the time of a group (DHP Eq. 8 to 10).
+/// Coefficients for the time of a group.
 ///
 /// With d the degree, v the bandwidth between neighbors, Q the sum of (1 + eta) |s|² and S the sum
 /// of |s|:
 ///
-/// - computation: `T_cp = (a1 Q + a2 S) / d + b1`;
-/// - communication for d > 1, ring: `T_cm = a3 S / v + b2`, all-to-all: `T_cm = a3 S (d - 1) / (d²
-///   v) + b2`;
+/// - computation (DHP Eq. 8): `T_cp = (a1 Q + a2 S) / d + b1`;
+/// - communication for d > 1, ring (DHP Eq. 9): `T_cm = a3 S / v + b2`, all-to-all: `T_cm = a3 S
+///   (d - 1) / (d² v) + b2`;
 /// - overlap for d > 1, ring: `min(a1 Q / d, a3 S / v)`, all-to-all: 0;
-/// - total: `T = T_cp + T_cm - overlap`.
+/// - total (DHP Eq. 10): `T = T_cp + T_cm - overlap`.
 ///
 /// The paper does not divide by d, because it profiles a coefficient set per degree. The published
 /// code divides as above. Only attention (the quadratic part of T_cp) and the transfer overlap; the
@@ -107,7 +107,7 @@ pub struct GroupTime {
 }
 
 impl GroupTime {
-    /// Returns the total time T in seconds.
+    /// Returns the total time T in seconds (DHP Eq. 10).
     pub fn total(self) -> f64 {
         self.computation + self.communication - self.overlapped
     }
@@ -170,7 +170,7 @@ impl GroupCost {
     }
 }
 
-/// Memory per rank (DHP Eq. 3 and 7).
+/// Memory per rank (DHP Eq. 3, DHP Eq. 7).
 ///
 /// Model states are sharded across all ranks (ZeRO-3), so they do not depend on the group. A group
 /// with d ranks has d (E - M_ms) bytes for activations.

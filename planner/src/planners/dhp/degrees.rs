@@ -61,7 +61,7 @@ impl AllowedDegrees {
     }
 
     /// Returns d_min: the smallest degree with capacity for `tokens`, if a rank has capacity for
-    /// `tokens_per_rank`.
+    /// `tokens_per_rank` (DHP Sec. 4.3).
     pub fn minimum(&self, tokens: u64, tokens_per_rank: u64) -> Option<u32> {
         if tokens_per_rank == 0 {
             return None;

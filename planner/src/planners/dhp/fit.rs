@@ -1,4 +1,5 @@
-//! Fits cost coefficients to a profile by non-negative least squares on relative errors.
+//! Fits cost coefficients to a profile by non-negative least squares on relative errors (the
+//! profiler in DHP Sec. 5).
 
 use super::cost::{Exchange, GroupCost, Load};
 

@@ -1,5 +1,5 @@
-//! Assignment of a global batch to a strategy, and selection of the fastest strategy (Hydraulis
-//! Sec. 4 and 6).
+//! Assignment of a global batch to a strategy (Hydraulis Sec. 6), and selection of the fastest
+//! strategy (Hydraulis Sec. 4).
 
 use super::dispatch::{Dispatch, DispatchError, DispatchSettings, PRICES, dispatch, dispatch_bound};
 use super::packing::{Packing, PackingSettings, pack};
@@ -24,7 +24,7 @@ impl Assignment {
     }
 }
 
-/// Dispatches and packs a global batch.
+/// Dispatches and packs a global batch: the two-stage assignment in Hydraulis Sec. 6.
 pub fn assign(
     lengths: &[u64],
     pipelines: &[SchemeCost],
@@ -106,8 +106,8 @@ impl Open {
 /// exact value if an assignment is given.
 pub type Beside<'a> = dyn Fn(usize, Option<&Assignment>) -> f64 + 'a;
 
-/// Assigns a batch under the candidate strategies and returns the one with the minimum time.
-/// Returns `None` if no strategy can process the batch.
+/// Assigns a batch under the candidate strategies and returns the one with the minimum time
+/// (Hydraulis Sec. 4). Returns `None` if no strategy can process the batch.
 ///
 /// Candidates are processed in ascending order of their dispatch bounds. A candidate is skipped if
 /// the bound is not below the current minimum time. The branch-and-bound limit per candidate is

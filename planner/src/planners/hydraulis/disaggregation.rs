@@ -1,5 +1,5 @@
-//! Parameter and gradient exchange between the optimizer layout and the strategy layout (Hydraulis
-//! Sec. 5.2 and Appendix B).
+//! Parameter and gradient exchange between the optimizer layout and the strategy layout: the
+//! optimization-propagation disaggregation (Hydraulis Sec. 5.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,8 @@ pub struct LinkRate {
 /// device needs 1 / TP of all parameters in the stage (W / TP in the paper), minus the part that it
 /// already has. The owner sends a slice to all devices that need it (W / N M). Gradients are first
 /// reduce-scattered across the D replicas. Then a device has TP_max / TP pieces of size 1 / (D
-/// TP_max), and sends these to the slice owners. For any strategy, a device receives at most W.
+/// TP_max), and sends these to the slice owners. For any strategy, a device receives at most W
+/// (Hydraulis App. B.1).
 pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exchanged {
     let seats = seats(pipelines);
     let n = u64::from(devices).max(seats.len() as u64).max(1);
@@ -131,7 +132,7 @@ pub fn switch_bytes(from: &[SchemeCost], to: &[SchemeCost], model_bytes: f64, de
 /// microbatches of `tokens` tokens.
 ///
 /// A matrix product on t tokens hides the transfer of its parameters if `t >= TP CP F / B`
-/// (Hydraulis Appendix B.2). With fewer tokens it hides the fraction `t / (TP CP F / B)`.
+/// (Hydraulis App. B.2). With fewer tokens it hides the fraction `t / (TP CP F / B)`.
 pub fn exposed_seconds(bytes: f64, scheme: &SchemeCost, tokens: f64, rate: LinkRate) -> f64 {
     let enough = f64::from(scheme.tp) * f64::from(scheme.cp) * rate.flops / rate.bytes;
     bytes / rate.bytes * (1.0 - tokens / enough).max(0.0)

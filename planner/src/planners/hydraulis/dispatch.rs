@@ -1,4 +1,4 @@
-//! Assignment of sequences to pipelines (Hydraulis Eq. 2 and 3, Alg. 1).
+//! Assignment of sequences to pipelines (Hydraulis Sec. 6.2).
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ pub enum DispatchError {
     },
 }
 
-/// Assigns sequences to pipelines and minimizes the maximum pipeline time.
+/// Assigns sequences to pipelines and minimizes the maximum pipeline time (Hydraulis Eq. 3).
 ///
 /// For a pipeline with total work W (the sum of a l² + b l), maximum sequence length l and S
 /// tokens, the lower bound is `W + c max(⌈S / MaxLen⌉, 1) + T(l) (PP - 1)`. This is Hydraulis Eq. 2

@@ -36,7 +36,7 @@ pub struct Packing {
     pub gap: f64,
     /// Optimality status that follows from the gap.
     pub proof: Proof,
-    /// Minimum and maximum number of microbatches (Hydraulis Appendix D).
+    /// Minimum and maximum number of microbatches (Hydraulis App. D).
     pub range: (u32, u32),
     /// Numbers of microbatches tried, with the resulting seconds.
     pub tried: Vec<(u32, f64)>,
@@ -74,7 +74,7 @@ pub enum PackingError {
     },
 }
 
-/// Packs the sequences for one pipeline into microbatches.
+/// Packs the sequences for one pipeline into microbatches (Hydraulis Eq. 1).
 ///
 /// The number of microbatches V is in the range `[max(⌈Σl / MaxLen⌉, 1), min(⌊Σl / UtilLen⌋, U)]`.
 /// If the upper limit is below the lower limit, V is the lower limit. If no V in the range has a
@@ -207,7 +207,7 @@ fn checked(lengths: &[u64], scheme: &SchemeCost) -> Result<Vec<usize>, PackingEr
     Ok(order)
 }
 
-/// Returns the minimum and maximum number of microbatches to try.
+/// Returns the minimum and maximum number of microbatches to try (Hydraulis App. D).
 fn range(lengths: &[u64], scheme: &SchemeCost) -> (usize, usize) {
     let total: u64 = lengths.iter().sum();
     let low = total.div_ceil(scheme.max_len).max(1) as usize;

@@ -1,4 +1,4 @@
-//! Candidate strategies for a dataset (Hydraulis Sec. 7, Eq. 4).
+//! Candidate strategies for a dataset (Hydraulis Sec. 7).
 
 use super::rounding::round;
 use super::scheme::SchemeCost;

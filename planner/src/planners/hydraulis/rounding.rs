@@ -1,4 +1,5 @@
-//! Rounding of fractional numbers of pipelines to integers.
+//! Rounding of fractional numbers of pipelines to integers: the last step of the continuous
+//! relaxation in Hydraulis Sec. 7.
 
 use std::collections::BTreeSet;
 

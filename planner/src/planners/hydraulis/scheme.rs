@@ -1,10 +1,10 @@
-//! Parallel schemes, cost model and memory model (Hydraulis Sec. 6.1 and Appendix C).
+//! Parallel schemes, cost model and memory model (Hydraulis Sec. 6.1).
 
 /// Scheme <TP, PP, CP> for a pipeline, with fitted latency and length limits.
 ///
 /// `T(l, P) = a l² + b l + c` is the forward and backward time per stage for a microbatch with one
-/// sequence of l tokens. For several sequences, the terms a l² + b l are summed and c is added
-/// once.
+/// sequence of l tokens (Hydraulis App. C.2). For several sequences, the terms a l² + b l are
+/// summed and c is added once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SchemeCost {
     /// Tensor-parallel degree.
@@ -45,7 +45,7 @@ impl SchemeCost {
     /// Returns the shortest length up to MaxLen whose throughput (tokens per second) reaches
     /// `share` times the maximum.
     ///
-    /// This is UtilLen(P) in Hydraulis Appendix D, with a threshold of 0.85. Throughput increases
+    /// This is UtilLen(P) in Hydraulis App. D, with a threshold of 0.85. Throughput increases
     /// up to l = sqrt(c / a) and decreases above.
     pub fn utilised_length(&self, share: f64) -> u64 {
         if self.max_len == 0 {
@@ -81,7 +81,7 @@ impl SchemeCost {
     }
 }
 
-/// Memory model for MaxLen (Hydraulis Appendix C.1).
+/// Memory model for MaxLen (Hydraulis App. C.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SchemeMemory {
     /// Number of layers.

@@ -393,7 +393,7 @@ fn switching_moves_what_a_device_did_not_have() {
     assert_eq!(switch_bytes(&[scheme(2)], &[scheme(2)], 10.0, 2), [0.0, 0.0]);
 }
 
-/// Hydraulis Appendix B.2: TP 16 at 19.5 TFLOP/s and 200 GB/s needs 1560 tokens. With 780 tokens,
+/// Hydraulis App. B.2: TP 16 at 19.5 TFLOP/s and 200 GB/s needs 1560 tokens. With 780 tokens,
 /// half of the transfer is exposed.
 #[test]
 fn enough_tokens_hide_the_transfer() {

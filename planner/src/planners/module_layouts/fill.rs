@@ -1,4 +1,5 @@
-//! Microbatches, parts and order of actions for a batch on module copies.
+//! Microbatches, parts and order of actions for a batch on module copies, in both placement modes
+//! (arXiv 2605.27678).
 
 use std::ops::Range;
 

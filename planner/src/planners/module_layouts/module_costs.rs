@@ -1,4 +1,4 @@
-//! Heterogeneous parallelism: modules with separate layouts and ranks (ADR 15).
+//! Heterogeneous parallelism: modules with separate layouts and ranks (arXiv 2605.27678; ADR 15).
 //!
 //! The cluster is a single replica. A *rank* is a block of devices that work as a unit: the TP x CP
 //! devices of a pipeline rank in a module copy. If modules with different rank sizes are colocated,

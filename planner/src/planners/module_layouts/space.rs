@@ -18,7 +18,8 @@ const MAX_RANKS: u32 = 1024;
 /// Limit on points. Points above the limit are counted.
 const MAX_POINTS: usize = 60_000;
 
-/// Relation between the module layouts.
+/// Relation between the module layouts: homogeneous, colocated or non-colocated
+/// (arXiv 2605.27678).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mode {
     /// One layout for all modules. Each module is split across all ranks.

@@ -1,5 +1,5 @@
-//! Layer tuning: selects memory strategies per layer for a fixed action order (PipeWeaver Sec.
-//! 6.3).
+//! Layer tuning: selects memory strategies per layer for a fixed action order
+//! (PipeWeaver Sec. 6.3).
 //!
 //! Storing activations costs memory; recomputation and offloading cost time. The best trade-off
 //! changes per batch. For a rank with a fixed order of forwards and backwards, [`candidates`]

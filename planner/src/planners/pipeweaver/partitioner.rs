@@ -68,8 +68,8 @@ pub(crate) fn partition(
     Ok(Partitioning { sizes, segments, partition })
 }
 
-/// Returns the smallest number of instances with nearly optimal efficiency, in model FLOPs per
-/// second.
+/// Returns B_i, the smallest number of instances with nearly optimal efficiency, in model FLOPs per
+/// second (PipeWeaver Sec. 5).
 fn size(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
@@ -136,8 +136,8 @@ fn operations(module: &Module, load: ModuleLoad) -> f64 {
     (module.layer_linear_flops(load.tokens) + module.layer_attention_flops(load.squared)).get()
 }
 
-/// Segments proportional to sub-microbatch latency: K_i = floor(T_i / T_1). The fastest module has
-/// a single segment, and so do modules without work.
+/// Segments proportional to sub-microbatch latency: K_i = floor(T_i / T_1) (PipeWeaver Sec. 5). The
+/// fastest module has a single segment, and so do modules without work.
 fn segments(model: &Model, weights: &[ModuleWeight], ranks: u32) -> Vec<u32> {
     let latency: Vec<f64> = model
         .modules

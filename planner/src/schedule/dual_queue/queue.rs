@@ -1,4 +1,5 @@
-//! A queue of a rank: pending cells by arrival time, arrived cells by priority.
+//! A queue of a rank: pending cells by arrival time, arrived cells by priority (Q_fw and Q_bw in
+//! PipeWeaver Sec. 6.2).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

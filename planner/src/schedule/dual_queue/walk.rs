@@ -1,4 +1,4 @@
-//! A single interleaving run.
+//! A single interleaving run (iterative scheduling in PipeWeaver Sec. 6.2).
 
 use super::banker::Banker;
 use super::queue::Queue;

@@ -31,7 +31,7 @@ pub(crate) struct Split {
 }
 
 /// Returns all splits for which the two modules have valid combinations, in ascending order of
-/// encoder devices (DFLOP Alg. 1, phase 1).
+/// encoder devices (DFLOP Alg. 1, phase 1). The two modules use all devices (DFLOP Eq. 3).
 pub(crate) fn sides(input: &OptimizerInput) -> Vec<Split> {
     let ways = |profile: &ModuleProfile, devices, most_data| cuts(profile, devices, input.devices_per_node, most_data);
     let is_allowed = |degrees: &Degrees| {
@@ -54,7 +54,7 @@ pub(crate) fn sides(input: &OptimizerInput) -> Vec<Split> {
 }
 
 /// Returns all TP x PP x DP = `devices`, in ascending TP and PP order. TP must be profiled and fit
-/// in a node.
+/// in a node (DFLOP Eq. 2).
 fn cuts(profile: &ModuleProfile, devices: u32, node: u32, most_data: u32) -> Vec<Degrees> {
     let mut cuts = Vec::new();
     let tensors = profile.degrees.iter().map(|degree| degree.tensor);

@@ -1,5 +1,5 @@
-//! Time and memory per microbatch on a pipeline stage. i is the number of microbatches, as in DFLOP
-//! Alg. 1.
+//! Time and memory per microbatch on a pipeline stage. i is the number of microbatches, as in
+//! DFLOP Alg. 1.
 
 use super::{Choice, Configuration, Degrees, Objective, OptimizerInput};
 use crate::planners::dflop::curve::Curve;
@@ -83,13 +83,13 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the seconds per stage for a microbatch with `share` such items, at the given linear
-    /// throughput.
+    /// throughput: E_dur or L_dur (DFLOP Sec. 3.3.1).
     fn seconds(&self, asked: Asked, share: f64, rate: f64) -> f64 {
         share * (asked.linear / rate + asked.attention) / self.shared_by()
     }
 
-    /// Returns the bytes per device that stores `kept` microbatches with the given size (DFLOP Eq.
-    /// 4 and 5).
+    /// Returns the bytes per device that stores `kept` microbatches with the given size
+    /// (DFLOP Eq. 4, DFLOP Eq. 5).
     fn bytes(&self, kept: u32, size: f64) -> f64 {
         self.states() + self.profile.activation.bytes((self.layers, kept), size)
     }
@@ -188,7 +188,7 @@ impl<'a> Durations<'a> {
         (of(&sides.encoder, encoder, shares.0), of(&sides.backbone, backbone, shares.1))
     }
 
-    /// Returns T for the mean item.
+    /// Returns T for the mean item (DFLOP Alg. 1, line 27; the makespan in DFLOP Sec. 3.3.1).
     pub(crate) fn time_of_mean(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
         let (encoder, backbone) = self.of_mean(sides, microbatches);
         slots(sides, microbatches) * encoder.max(backbone)
@@ -278,7 +278,7 @@ impl<'a> Durations<'a> {
         (of(&sides.encoder, encoder, small.0, large.0), of(&sides.backbone, backbone, small.1, large.1))
     }
 
-    /// Returns the bytes per device for both modules with mean items (DFLOP Eq. 4 and 5).
+    /// Returns the bytes per device for both modules with mean items (DFLOP Eq. 4, DFLOP Eq. 5).
     pub(crate) fn bytes(&self, sides: &Sides<'_>, microbatches: u32) -> (f64, f64) {
         let (encoder, backbone) = self.shares(sides, microbatches);
         (

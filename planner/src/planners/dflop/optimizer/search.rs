@@ -1,4 +1,5 @@
-//! Branch and bound on degree pairs, then on ranges of the microbatch count i.
+//! Branch and bound on degree pairs, then on ranges of the microbatch count i. Replaces the full
+//! enumeration in DFLOP Alg. 1.
 
 use super::degrees::Split;
 use super::durations::{Durations, Side, Sides};

@@ -178,8 +178,8 @@ fn stages_hold_whole_layers() {
     assert!((durations.time_when_balanced(&sides, 1) - 8.0).abs() < 1e-12);
 }
 
-/// The encoder stores E_pp + L_pp = 2 microbatches, the backbone 1 (DFLOP Eq. 4 and 5). Sizes are
-/// in bytes; 4 layers.
+/// The encoder stores E_pp + L_pp = 2 microbatches, the backbone 1 (DFLOP Eq. 4, DFLOP Eq. 5).
+/// Sizes are in bytes; 4 layers.
 #[test]
 fn memory_sets_the_number_of_microbatches() {
     let with = |memory| optimize(&input(2, memory, 8, vec![item(1.0, 1.0, 1.0, 1.0, 0.0)]));

@@ -2,7 +2,7 @@
 //!
 //! A rank at distance d from the last stage runs d warm-up forwards: E_pp + L_pp - 1 - s on encoder
 //! stage s, and L_pp - 1 - s on backbone stage s. It stores activations for at most d + 1 rounds,
-//! as in DFLOP Eq. 4 and 5.
+//! as in DFLOP Eq. 4 and DFLOP Eq. 5.
 
 use crate::action::{Action, Schedule};
 use crate::plan::Arrangement;

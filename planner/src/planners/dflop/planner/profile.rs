@@ -1,4 +1,4 @@
-//! Model profiler of DFLOP: throughput and memory tables from a module's operators.
+//! Model profiler: throughput and memory tables from a module's operators (DFLOP Sec. 3.2.1).
 
 use crate::cost::layer::LayerModel;
 use crate::cost::memory::StateBytes;

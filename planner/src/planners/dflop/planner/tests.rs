@@ -142,8 +142,8 @@ fn every_encoder_takes_an_equal_piece_of_a_round() {
     }
 }
 
-/// Encoder stage 0 stores E_pp + L_pp rounds. The last backbone stage stores a single round (DFLOP
-/// Eq. 4 and 5).
+/// Encoder stage 0 stores E_pp + L_pp rounds. The last backbone stage stores a single round
+/// (DFLOP Eq. 4, DFLOP Eq. 5).
 #[test]
 fn stages_keep_as_many_rounds_as_the_memory_model_counts() {
     let question = question("llava-ov-llama-3-8b", &[]);

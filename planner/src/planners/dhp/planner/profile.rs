@@ -1,4 +1,5 @@
-//! Rank profile: timings for the fit of DHP's cost model, and activation memory per token.
+//! Rank profile: timings for the fit of DHP's cost model, and activation memory per token (the
+//! profiler in DHP Sec. 5).
 
 use crate::cost::{MicrobatchLoad, ModuleLoad, Place, Pricing};
 use crate::model::{Mask, Model, Module, ModuleRole};

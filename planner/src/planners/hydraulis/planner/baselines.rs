@@ -14,8 +14,8 @@ use crate::planners::batches::EachBatch;
 use crate::scenario::PlannerKind;
 use crate::workload::PackedBatch;
 
-/// End of interval 0 in HotSPa, in tokens. Further ends increase by a factor of four (Hydraulis
-/// App. G: below 4K, 4K to 16K, 16K to 32K).
+/// End of interval 0 in HotSPa, in tokens. Further ends increase by a factor of four
+/// (Hydraulis App. G: below 4K, 4K to 16K, 16K to 32K).
 const FIRST_INTERVAL: u64 = 4096;
 /// Limit on intervals.
 const MAX_INTERVALS: usize = 4;

@@ -42,7 +42,7 @@ impl Proposed {
         let devices = setting.scenario.cluster.devices();
         let settings = ProposalSettings::up_to(seen.last().copied().unwrap_or(0));
         // Hydraulis Eq. 4 models computation only, which favours TP 1. At TP 1, all devices pull
-        // the full model. Therefore Eq. 4 is solved once per minimum TP.
+        // the full model. Therefore Hydraulis Eq. 4 is solved once per minimum TP.
         let mut least: Vec<u32> = schemes.iter().map(|known| known.scheme.tensor).collect();
         least.sort_unstable();
         least.dedup();
@@ -133,8 +133,8 @@ impl Proposed {
     }
 
     /// Correction to Hydraulis Eq. 1, in seconds: exposed exchange on the slowest pipeline, or a
-    /// lower bound if nothing is assigned. For an assignment, also the error of Eq. 1 for unequal
-    /// microbatches.
+    /// lower bound if nothing is assigned. For an assignment, also the error of Hydraulis Eq. 1 for
+    /// unequal microbatches.
     fn beside(&self, strategy: usize, assignment: Option<&Assignment>, lengths: &[u64]) -> f64 {
         let moved = &self.interactions[strategy];
         let count: u32 = self.strategies[strategy].iter().sum();

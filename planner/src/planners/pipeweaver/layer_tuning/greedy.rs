@@ -80,8 +80,8 @@ impl<'a> Trial<'a> {
         self.peaks.iter().all(|&held| held <= self.problem.room)
     }
 
-    /// Makes a selection feasible, then improves it by single changes (greedy start in PipeWeaver
-    /// Sec. 6.3).
+    /// Makes a selection feasible, then improves it by single changes (greedy start in
+    /// PipeWeaver Sec. 6.3).
     ///
     /// While an instant exceeds the limit, the function changes a pair that is active at the peak.
     /// It selects the change that saves the most memory per added time. Returns whether the result

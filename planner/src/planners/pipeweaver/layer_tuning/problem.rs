@@ -1,4 +1,5 @@
-//! Problem definition: stage pairs on a rank, their action order, and the memory limit.
+//! Problem definition: stage pairs on a rank, their action order, and the memory limit (the ILP in
+//! PipeWeaver Sec. 6.3).
 
 use std::ops::Range;
 

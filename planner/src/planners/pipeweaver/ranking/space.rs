@@ -1,5 +1,5 @@
 //! Search space for rankings: a permutation of all groups for forwards, then for backwards. Both
-//! respect dependencies.
+//! respect dependencies (PipeWeaver Sec. 6.1).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

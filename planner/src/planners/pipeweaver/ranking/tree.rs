@@ -1,4 +1,4 @@
-//! Search tree: a node per explored prefix.
+//! Search tree: a node per explored prefix (PipeWeaver Alg. 1).
 
 use super::space::Space;
 
@@ -90,7 +90,8 @@ impl Tree {
         }
     }
 
-    /// Returns the child that has the maximum upper confidence bound among unfinished children.
+    /// Returns the child that has the maximum upper confidence bound (UCB) among unfinished
+    /// children (PipeWeaver Alg. 1, line 4).
     fn preferred(&self, at: usize) -> Option<usize> {
         let visits = libm::log(f64::from(self.nodes[at].visits));
         let bound = |child: usize| {
@@ -102,7 +103,7 @@ impl Tree {
         open.max_by(|&a, &b| bound(a).total_cmp(&bound(b)).then(b.cmp(&a)))
     }
 
-    /// Propagates a score to the root.
+    /// Propagates a score to the root (PipeWeaver Alg. 1, lines 14 to 17).
     pub(crate) fn carry(&mut self, mut at: usize, score: f64) {
         loop {
             let node = &mut self.nodes[at];

@@ -1,4 +1,4 @@
-//! Completes a prefix repeatedly and selects the best completion.
+//! Completes a prefix repeatedly and selects the best completion (rollouts in PipeWeaver Alg. 1).
 
 use super::Goal;
 use super::space::Space;
