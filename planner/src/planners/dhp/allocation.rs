@@ -19,8 +19,8 @@ pub struct Allocation {
 /// exceed `ranks` (DHP Eq. 6). Returns `None` if the sum of the minimum degrees does.
 ///
 /// DHP Alg. 1 fills a table over groups, ranks and degrees (DHP Eq. 11). This function finds the
-/// same optimum with a greedy method. All groups start at their minimum degree. While ranks remain, the slowest
-/// group moves to the next degree that reduces the time.
+/// same optimum with a greedy method. All groups start at their minimum degree. While ranks remain,
+/// the slowest group moves to the next degree that reduces the time.
 ///
 /// Proof: each group always has the smallest degree whose time does not exceed the current
 /// makespan, because it stopped at the first degree below an earlier, larger makespan. Therefore no

@@ -65,8 +65,8 @@ impl std::iter::Sum for Load {
 /// of |s|:
 ///
 /// - computation (DHP Eq. 8): `T_cp = (a1 Q + a2 S) / d + b1`;
-/// - communication for d > 1, ring (DHP Eq. 9): `T_cm = a3 S / v + b2`, all-to-all: `T_cm = a3 S
-///   (d - 1) / (d² v) + b2`;
+/// - communication for d > 1 (DHP Eq. 9), ring: `T_cm = a3 S / v + b2`, all-to-all:
+///   `T_cm = a3 S (d - 1) / (d² v) + b2`;
 /// - overlap for d > 1, ring: `min(a1 Q / d, a3 S / v)`, all-to-all: 0;
 /// - total (DHP Eq. 10): `T = T_cp + T_cm - overlap`.
 ///
