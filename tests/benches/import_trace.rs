@@ -1,9 +1,10 @@
-//! A trace of a million events through the whole server: how long, and how much memory.
+//! Time and memory for importing a trace with a million events through the complete server.
 //!
-//! `cargo bench --package planscope-tests --bench import_trace`, with `-- EVENTS` for another number. The file is written first,
-//! with what Kineto writes: host operators that nest, runtime calls, kernels on streams, arrows, arguments. Time counts from
-//! the first byte sent to the answer, in which everything is stored; memory is the process's peak (VmHWM), which the writing
-//! of the file does not raise.
+//! `cargo bench --package planscope-tests --bench import_trace`, with `-- EVENTS` for another
+//! number. The benchmark first writes the file with the content of a Kineto trace: nested host
+//! operators, runtime calls, kernels on streams, arrows, arguments. The time is measured from the
+//! first sent byte to the response, after everything is stored. The memory is the process peak
+//! (VmHWM), which writing the file does not raise.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -71,7 +72,7 @@ async fn import(name: &str, path: &Path) {
     }
 }
 
-/// A file as a body that comes in pieces.
+/// Returns the file as a body in pieces.
 fn streamed(path: &Path) -> Body {
     let mut file = File::open(path).expect("the file that was written");
     Body::from_stream(futures::stream::iter(std::iter::from_fn(move || {
@@ -87,7 +88,8 @@ fn streamed(path: &Path) -> Body {
     })))
 }
 
-/// Of ten events two nest on the host, two are runtime calls, two kernels, one a collective, one a copy, two an arrow.
+/// Writes events. Per ten events: two nested host operators, two runtime calls, two kernels, a
+/// collective, a copy, two arrow ends.
 fn write_trace(mut to: impl Write, events: u64) -> std::io::Result<()> {
     write!(to, r#"{{"schemaVersion": 1, "distributedInfo": {{"rank": 0, "world_size": 8}}, "traceEvents": ["#)?;
     let mut line = String::new();
@@ -156,7 +158,7 @@ fn write_trace(mut to: impl Write, events: u64) -> std::io::Result<()> {
     to.flush()
 }
 
-/// Most memory that the process has had, in MB.
+/// Peak memory of the process, in MB.
 fn peak_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Engines that behave as a test wants.
+//! Engines for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 use server::jobs::Engine;
 
-/// An engine that answers at once that nothing fits, with one timeline, and counts its calls.
+/// Returns an infeasible result with a timeline at once, and counts the calls.
 pub fn instant(calls: &Arc<AtomicU32>) -> Engine {
     let calls = Arc::clone(calls);
     Arc::new(move |scenario, observer| {
@@ -23,7 +23,7 @@ pub fn instant(calls: &Arc<AtomicU32>) -> Engine {
     })
 }
 
-/// An engine that works until it is let go or cancelled.
+/// Runs until the gate opens or the job is cancelled.
 pub fn gated(gate: &Arc<AtomicBool>) -> Engine {
     let gate = Arc::clone(gate);
     Arc::new(move |scenario, observer| {
@@ -40,7 +40,7 @@ pub fn gated(gate: &Arc<AtomicBool>) -> Engine {
     })
 }
 
-/// An engine with a bug.
+/// Panics.
 pub fn panicking() -> Engine {
     Arc::new(|_, _| panic!("a bug of the test's making"))
 }

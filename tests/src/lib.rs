@@ -1,4 +1,4 @@
-//! A whole server in a test: the real router over a database file of its own, without a socket.
+//! A complete server in tests: the real router with a database file, without a socket.
 
 pub mod engines;
 pub mod listener;

@@ -1,4 +1,4 @@
-//! Server-sent events, read as they come.
+//! Reader for server-sent events.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use axum::response::Response;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-/// How long a test waits for an event before it fails: long enough for a machine that does something else.
+/// Event timeout, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A stream of server-sent events.
@@ -22,11 +22,11 @@ pub struct Listener {
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
-    /// Its id, where it has one.
+    /// Event id.
     pub id: Option<String>,
-    /// Its name.
+    /// Event name.
     pub name: String,
-    /// Its data.
+    /// Event data.
     pub data: Value,
 }
 
@@ -35,7 +35,7 @@ impl Listener {
         Self { status: response.status().as_u16(), body: response.into_body(), text: String::new() }
     }
 
-    /// The next event, comments left out; `None` at the end of the stream.
+    /// Returns the next event without comments. `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Heard> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
@@ -55,7 +55,7 @@ impl Listener {
         }
     }
 
-    /// The next event of that name; others are passed over.
+    /// Returns the next event with a name and skips others.
     pub async fn next_named(&mut self, name: &str) -> Heard {
         loop {
             let heard = self.next().await.expect("a further event");

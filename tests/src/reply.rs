@@ -1,4 +1,4 @@
-//! What the server answered, read to the end.
+//! A complete response.
 
 use api::problem::Problem;
 use axum::http::HeaderMap;
@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What the server answered, read to the end.
+/// A complete response.
 #[derive(Debug)]
 pub struct Reply {
     /// HTTP status.
@@ -26,22 +26,22 @@ impl Reply {
         Self { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
-    /// A header, empty where there is none.
+    /// Returns a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a header of text"))
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body of text")
     }
 
-    /// The body as a document.
+    /// Parses the body as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> T {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The problem document that every failure must be.
+    /// Parses the body as a problem document.
     pub fn problem(&self) -> Problem {
         assert_eq!(self.header("content-type"), api::path::PROBLEM_MEDIA_TYPE, "{self:?}");
         let problem: Problem = self.json();
@@ -50,12 +50,12 @@ impl Reply {
         problem
     }
 
-    /// Pointers of the wrong fields.
+    /// Returns the pointers to the invalid fields.
     pub fn pointers(&self) -> Vec<String> {
         self.problem().errors.into_iter().map(|error| error.pointer).collect()
     }
 
-    /// Documents of the server-sent events named "job".
+    /// Returns the documents in server-sent events named "job".
     pub fn events(&self) -> Vec<Value> {
         assert_eq!(self.header("content-type"), "text/event-stream");
         self.text()

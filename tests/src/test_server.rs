@@ -1,4 +1,4 @@
-//! A server of a test's own.
+//! A server for tests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use tower::ServiceExt;
 use crate::listener::Listener;
 use crate::reply::Reply;
 
-/// A clock that a test sets; it starts at 2026-01-01.
+/// A clock that tests set. It starts at 2026-01-01.
 #[derive(Debug)]
 pub struct TestClock(AtomicI64);
 
@@ -39,7 +39,7 @@ impl Default for TestClock {
 }
 
 impl TestClock {
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(i64::try_from(by.as_millis()).expect("a short time"), Ordering::Relaxed);
     }
@@ -55,9 +55,9 @@ impl Clock for TestClock {
     }
 }
 
-/// What is particular about a test's server.
+/// Settings of a test server.
 pub struct Settings {
-    /// What plans.
+    /// Engine.
     pub engine: Engine,
     /// Limits of planning.
     pub limits: Limits,
@@ -65,21 +65,21 @@ pub struct Settings {
     pub study_limits: StudyLimits,
     /// Limits of logs.
     pub live_limits: LiveLimits,
-    /// How slowly bodies may come, and how much is held of them.
+    /// Timeouts and memory limits for bodies.
     pub body_limits: BodyLimits,
-    /// How much is imported at once.
+    /// Limits for simultaneous imports.
     pub import_limits: ImportLimits,
     /// Time between two steps of a replayed log.
     pub replay_interval: Duration,
     /// Changes to the limits of traces.
     pub trace_limits: fn(&mut TraceLimits),
-    /// Token that is needed.
+    /// Required token.
     pub token: Option<&'static str>,
-    /// Bytes that the database may hold.
+    /// Database quota, in bytes.
     pub quota: Option<u64>,
-    /// Names beside localhost.
+    /// Host names besides localhost.
     pub hosts: Vec<String>,
-    /// Folder of the built pages, below the server's own folder.
+    /// Folder with the built pages, relative to the server's folder.
     pub web: &'static str,
 }
 
@@ -102,41 +102,41 @@ impl Default for Settings {
     }
 }
 
-/// A server of a test's own.
+/// A test server.
 pub struct TestServer {
-    /// What requests meet.
+    /// Router.
     pub router: Router,
-    /// Its database.
+    /// Database.
     pub store: Store,
-    /// Its clock.
+    /// Clock.
     pub clock: Arc<TestClock>,
-    /// What its handlers reach.
+    /// Application state.
     pub app: Arc<App>,
     folder: TempDir,
 }
 
 impl TestServer {
-    /// A server as it is by default.
+    /// Opens a server with default settings.
     pub async fn open() -> Self {
         Self::with(Settings::default()).await
     }
 
-    /// A server with another engine.
+    /// Opens a server with another engine.
     pub async fn planning_with(engine: Engine) -> Self {
         Self::with(Settings { engine, ..Settings::default() }).await
     }
 
-    /// A server with particular settings.
+    /// Opens a server with settings.
     pub async fn with(settings: Settings) -> Self {
         Self::in_folder(settings, TempDir::new().expect("a folder for the test"), Arc::default()).await
     }
 
-    /// A server upon the database planscope.db of a folder.
+    /// Opens a server for the database planscope.db in a folder.
     pub async fn upon(folder: TempDir, settings: Settings) -> Self {
         Self::in_folder(settings, folder, Arc::default()).await
     }
 
-    /// The server stopped and started again on the same database.
+    /// Restarts the server with the same database.
     pub async fn restarted(self, settings: Settings) -> Self {
         let Self { router, store, clock, folder, .. } = self;
         drop(router);
@@ -170,12 +170,12 @@ impl TestServer {
         Self { router: server::router::router(Arc::clone(&app)), store, clock, app, folder }
     }
 
-    /// A path in the server's folder.
+    /// Returns a path in the server's folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Sends any request; a host is added where there is none.
+    /// Sends a request. Adds a host header if it has none.
     pub async fn send(&self, mut request: Request<Body>) -> Reply {
         request.headers_mut().entry(HOST).or_insert(axum::http::HeaderValue::from_static("localhost:8080"));
         let response = match self.router.clone().oneshot(request).await {
@@ -185,7 +185,7 @@ impl TestServer {
         Reply::read(response).await
     }
 
-    /// Sends a request and reads server-sent events as they come, from behind an event where one is named.
+    /// Sends a request and returns its server-sent events, after an event id if given.
     pub async fn listen(&self, path: &str, last_event_id: Option<&str>) -> Listener {
         let mut request = Request::get(path).header(HOST, "localhost:8080");
         if let Some(id) = last_event_id {
@@ -209,7 +209,7 @@ impl TestServer {
         self.request("GET", path, Body::empty()).await
     }
 
-    /// GET with an Accept header.
+    /// Sends GET with an Accept header.
     pub async fn get_as(&self, path: &str, accept: &str) -> Reply {
         let request = Request::get(path).header("accept", accept).body(Body::empty()).expect("a request");
         self.send(request).await
@@ -225,14 +225,14 @@ impl TestServer {
         self.request("POST", path, body).await
     }
 
-    /// Stores a scenario and gives its identifier.
+    /// Stores a scenario and returns its identifier.
     pub async fn store(&self, scenario: &Value) -> String {
         let reply = self.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
         assert!(matches!(reply.status, 200 | 201), "{reply:?}");
         reply.json::<Value>()["id"].as_str().expect("an identifier").to_owned()
     }
 
-    /// Plans a scenario to its end and gives the final state of the job.
+    /// Plans a scenario and returns the final job state.
     pub async fn plan(&self, scenario: &str) -> Value {
         let reply = self.post(&api::path::plan(scenario), "").await;
         assert!(matches!(reply.status, 200 | 202), "{reply:?}");
@@ -242,7 +242,7 @@ impl TestServer {
     }
 }
 
-/// A small scenario that every planner answers quickly: Llama-2 7B on one node, samples listed.
+/// Returns a small scenario for all planners: Llama-2 7B on one node, with listed samples.
 pub fn scenario() -> Value {
     serde_json::json!({
         "schema": "scenario/1",

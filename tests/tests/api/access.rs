@@ -1,4 +1,4 @@
-//! Who may ask: hosts, origins, tokens, and what browsers are told.
+//! Access: hosts, origins, tokens and browser headers.
 
 mod ended;
 mod record;
@@ -40,7 +40,7 @@ async fn changes_come_from_our_own_pages_only() {
     let server = TestServer::open().await;
     let path = api::path::dataset("nothing");
     for (name, value, status) in [
-        // 404 means that the request was let in.
+        // 404 means that the request passed the guard.
         ("origin", "http://localhost:8080", 404),
         ("sec-fetch-site", "same-origin", 404),
         ("x-nothing", "a program outside a browser", 404),
@@ -54,7 +54,7 @@ async fn changes_come_from_our_own_pages_only() {
     }
 }
 
-/// An image on a foreign page makes the server compute as well as a form does.
+/// An image on a foreign page can start a computation like a form can.
 #[tokio::test]
 async fn pages_of_other_sites_read_nothing_below_the_api() {
     let server = TestServer::open().await;
@@ -63,7 +63,7 @@ async fn pages_of_other_sites_read_nothing_below_the_api() {
             let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", "no-cors");
             let reply = server.send(request.body(Body::empty()).unwrap()).await;
             assert_eq!(reply.problem().kind, "/problems/foreign-origin", "{site} {path}");
-            // Nor does a link lead there.
+            // A link does not reach it either.
             let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", "navigate");
             let request = request.header("sec-fetch-dest", "document");
             assert_eq!(server.send(request.body(Body::empty()).unwrap()).await.status, 403, "{site} {path}");
@@ -114,7 +114,7 @@ async fn a_token_is_asked_of_every_request() {
     for (name, value, status) in [
         ("authorization", format!("Bearer {TOKEN}"), 200),
         ("authorization", format!("bearer {TOKEN}"), 200),
-        // Cookies of earlier versions held the token.
+        // Cookies from earlier versions contained the token.
         ("cookie", format!("a=b; planscope_token={TOKEN}"), 401),
         ("authorization", format!("Bearer {}", &TOKEN[1..]), 401),
         ("authorization", format!("Basic {TOKEN}"), 401),
@@ -139,8 +139,8 @@ async fn browsers_are_told_what_they_may_do() {
     assert_eq!(server.get(api::path::HEALTH).await.header("cache-control"), "no-store");
 }
 
-/// A picture may hold scripts: it is refused where a file of numbers is wanted, and where bytes are kept as they came, they come
-/// back as a file to save.
+/// An uploaded image can contain scripts. Number uploads reject it, and stored bytes are returned
+/// as a download.
 #[tokio::test]
 async fn what_was_uploaded_never_comes_back_as_a_page() {
     const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
@@ -161,10 +161,10 @@ async fn what_was_uploaded_never_comes_back_as_a_page() {
     assert_eq!(reply.header("content-type"), "application/octet-stream");
     assert!(reply.header("content-disposition").starts_with("attachment; filename="), "{reply:?}");
     assert_eq!(reply.header("x-content-type-options"), "nosniff");
-    // Whatever anybody named stands in documents only, which no browser takes for pages.
+    // User names occur only in documents that browsers do not render as pages.
     let reply = server.get(&api::path::run(run)).await;
     assert_eq!(reply.header("content-type"), "application/json");
-    // Nor does a page hold anything of the address that asked for it.
+    // A page contains nothing from the requested URL.
     let reply = server.get("/runs/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
     assert!(!reply.text().contains("alert(1)"), "{}", reply.text());
 }

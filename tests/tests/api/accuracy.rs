@@ -1,4 +1,4 @@
-//! Predictions against published measurements.
+//! Predictions compared with published measurements.
 
 use api::accuracy::Accuracy;
 use axum::body::Body;

@@ -29,7 +29,7 @@ async fn patch(server: &TestServer, path: &str, words: Value) -> harness::Reply 
     server.send(request).await
 }
 
-/// Names of a list, in its order.
+/// Returns the names in a list, in order.
 async fn names(server: &TestServer, list: &str, key: &str, name: &str) -> Vec<String> {
     let list: Value = server.get(list).await.json();
     list[key].as_array().unwrap().iter().map(|thing| thing[name].as_str().unwrap().to_owned()).collect()
@@ -56,7 +56,7 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
         (&json!("slow <b>node</b>"), &json!(["a100", "night"]), &json!(true))
     );
 
-    // Pinned ones first, then the newest; in every order.
+    // Pinned entries are first in all orders, then the newest.
     assert_eq!(titles(&server, "").await, ["Beta a_b", "gamma axb", "alpha 100%"]);
     assert_eq!(titles(&server, "?sort=name").await, ["Beta a_b", "alpha 100%", "gamma axb"]);
     assert_eq!(titles(&server, "?sort=-name").await, ["Beta a_b", "gamma axb", "alpha 100%"]);
@@ -64,7 +64,7 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
     for sort in ["model", "-cluster", "planner", "time"] {
         assert_eq!(titles(&server, &format!("?sort={sort}")).await.len(), 3);
     }
-    // Signs of patterns are letters like any other; every word counts, wherever it stands.
+    // Pattern characters are literal. All words must match, in any position.
     for (query, found) in [
         ("?q=%25", &["alpha 100%"][..]),
         ("?q=a_b", &["Beta a_b"]),
@@ -112,17 +112,17 @@ async fn pages_stay_where_they_are_while_things_are_stored() {
         (vec!["s6".into(), "s5".into(), "s4".into()], &json!(0), &Value::Null)
     );
 
-    // Meanwhile two newer ones come, and one of the first page is renamed and another deleted.
+    // Meanwhile two scenarios are added, one is renamed and one deleted.
     kept(&server, &["n0", "n1"]).await;
     let last_seen = first["next"].as_str().unwrap().to_owned();
     assert_eq!(server.delete(&api::path::scenario(&last_seen)).await.status, 204);
     let second = page(&last_seen).await;
     assert_eq!(of(&second), ["s3", "s2", "s1"], "nothing twice, nothing left out");
-    // Before it stand n1, n0, s6, s5.
+    // Before it are n1, n0, s6, s5.
     assert_eq!((&second["before"], &second["total"]), (&json!(4), &json!(8)));
     let third = page(second["next"].as_str().unwrap()).await;
     assert_eq!((of(&third), &third["next"]), (vec!["s0".to_owned()], &Value::Null));
-    // Back again: the page before the third is the second.
+    // The page before the third page is the second.
     assert_eq!(of(&page(third["previous"].as_str().unwrap()).await), ["s3", "s2", "s1"]);
     let back = page(second["previous"].as_str().unwrap()).await;
     assert_eq!(of(&back), ["n0", "s6", "s5"], "three things before s3");
@@ -161,7 +161,7 @@ async fn wrong_words_are_all_named() {
     assert_eq!(patch(&server, &api::path::dataset("nothing"), json!({})).await.problem().status, 404);
 }
 
-/// A draft that is pinned would stand in no list.
+/// A pinned draft would not be in any list.
 #[tokio::test]
 async fn a_pinned_scenario_that_is_deleted_and_stored_anew_is_in_the_list() {
     let server = TestServer::open().await;
@@ -216,7 +216,7 @@ async fn a_deleted_scenario_comes_back_with_its_outcome_until_its_days_are_over(
         assert_eq!((problem.status, problem.deleted.unwrap().restore), (410, None));
     }
     assert_eq!(titles(&server, "?deleted=true").await.len(), 0);
-    // Asked anew it is a draft like any other, without what was said of the one that went.
+    // Stored again, it is a draft without annotations.
     let mut scenario = test_server::scenario();
     scenario["seed"] = json!(7100);
     assert_eq!(server.store(&scenario).await, id);
@@ -268,7 +268,7 @@ async fn a_deleted_dataset_comes_back_and_its_scenario_can_be_planned_again() {
     assert_eq!(server.delete(&api::path::dataset(&large)).await.status, 204);
     server.clock.advance(Duration::from_hours(24 * 30 + 1));
     assert_eq!(server.post(&api::path::dataset_restore(&large), "").await.problem().status, 410);
-    // Uploaded again it is new.
+    // Uploaded again, it is new.
     assert_eq!(upload("c.txt", "5 7 9 11 13").await, large);
     let again: Value = server.get(&api::path::dataset(&large)).await.json();
     assert_eq!(
@@ -341,7 +341,7 @@ async fn an_ambiguous_link_names_its_candidates() {
     );
 }
 
-/// Links of every form that was ever shipped.
+/// Links in all formats of earlier versions.
 #[derive(serde::Deserialize)]
 struct Fixture {
     links: Vec<Link>,
@@ -389,7 +389,7 @@ async fn plans_leave_in_formats_of_other_programs_and_traces_come_back_whole() {
     let sent: Value = server.post(api::path::TRACES, trace.body.clone()).await.json();
     assert_eq!(sent["trace"]["slices"], json!(timeline.len()), "as many slices as spans");
     assert_eq!(sent["report"]["skipped"], 0);
-    // Every forward, backward, and what is sent of them, is an action.
+    // Forwards, backwards and their sends are actions.
     assert!(sent["trace"]["actions"].as_u64().unwrap() >= 2 * 4, "{sent}");
     let trace_id = sent["trace"]["id"].as_str().unwrap();
     let observed: planner::timeline::Timeline =

@@ -1,4 +1,4 @@
-//! What one request may cost: memory, time, and the lives of the server.
+//! Cost limits per request: memory, time, and server crashes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use planner::outcome::ENGINE;
 use serde_json::{Value, json};
 use server::jobs::Limits;
 
-/// 900 bytes that ask for 1,024 x 262 x 2 spans in each of 1,000 iterations.
+/// Returns 900 bytes that request 1,024 x 262 x 2 spans in each of 1,000 iterations.
 pub(crate) fn endless() -> Value {
     json!({
         "schema": "scenario/1",
@@ -44,7 +44,7 @@ pub(crate) async fn stored(server: &TestServer, written: &Value) -> String {
     reply.json::<Value>()["id"].as_str().unwrap().to_owned()
 }
 
-/// Starts a sweep, waits until nobody plans it, and gives its rows.
+/// Starts a sweep, waits for its end and returns the rows.
 pub(crate) async fn planned(server: &TestServer, id: &str) -> Vec<Value> {
     assert_eq!(server.post(&api::path::sweep_start(id), "").await.status, 200);
     for _ in 0..3_000 {
@@ -59,7 +59,7 @@ pub(crate) async fn planned(server: &TestServer, id: &str) -> Vec<Value> {
     panic!("the sweep never came to rest");
 }
 
-/// Asks for a job until it is in a state.
+/// Polls a job until it has a state.
 async fn reach(server: &TestServer, job: &Value, state: &str) -> Value {
     let path = api::path::job(job["id"].as_str().unwrap());
     for _ in 0..1_000 {
@@ -85,7 +85,7 @@ async fn a_scenario_that_would_fill_the_memory_is_refused_wherever_it_comes() {
         let expected = "537 million spans (53 GB); the limit is 20 million; 37 iterations fit";
         assert_eq!(problem.errors[0].detail, expected);
     }
-    // In a sweep such a point has a row that says so.
+    // In a sweep such a point has a row with the reason.
     let swept = json!({"schema": "sweep/1", "scenario": endless(), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
     let id = stored(&server, &swept).await;
     for row in planned(&server, &id).await {
@@ -99,7 +99,7 @@ async fn a_point_that_ends_every_server_is_given_up_and_the_sweep_goes_on() {
     let server = TestServer::open().await;
     let id = stored(&server, &small_sweep()).await;
     let writer = server.store.writer();
-    // Three servers ended at point 1; two more points were begun beside it by the first of them.
+    // Three servers crashed at point 1. The first had also begun two other points.
     writer.begin_points(&id, ENGINE, &[0, 1, 2]).await.unwrap();
     writer.begin_points(&id, ENGINE, &[1]).await.unwrap();
     writer.begin_points(&id, ENGINE, &[1]).await.unwrap();
@@ -162,7 +162,7 @@ async fn every_planning_ends_when_its_time_is_up() {
     let rows = planned(&server, &id).await;
     assert_eq!(rows[0]["answer"]["status"], "failed", "{}", rows[0]);
     assert!(rows[0]["answer"]["detail"].as_str().unwrap().starts_with("planning takes longer than 0 s"), "{}", rows[0]);
-    // Reading a sweep has the same time.
+    // Reading a sweep has the same time limit.
     let mut other = small_sweep();
     other["axes"][1]["values"] = json!([9]);
     assert_eq!(server.post(api::path::SWEEPS, other.to_string()).await.pointers(), ["/axes/0"]);
@@ -187,7 +187,7 @@ async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
     let limits = Limits { takes_work: false, ..Limits::default() };
     let server = server.restarted(Settings { limits, ..Settings::default() }).await;
     server::resumption::leave_work(&server.app).await.unwrap();
-    // The job of the server before waits, and can be cancelled.
+    // The job of the previous server waits and can be cancelled.
     let left: Value = server.get(&api::path::job(job["id"].as_str().unwrap())).await.json();
     assert_eq!(left["state"]["state"], "queued");
     assert_eq!(server.post(&api::path::plan(&id), "").await.status, 200);
@@ -210,7 +210,7 @@ async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
     gate.store(true, Ordering::Relaxed);
 }
 
-/// Seven bytes of such a document took some hundreds of memory.
+/// Seven bytes of such a document needed hundreds of bytes in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
     let server = TestServer::open().await;

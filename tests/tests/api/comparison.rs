@@ -1,11 +1,11 @@
-//! A run held against its plan, and the profile that brings both together.
+//! Comparison of a run with its plan, and calibration.
 
 use std::fmt::Write;
 
 use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
-/// One layout, planned in moments.
+/// Returns a scenario with a fixed layout.
 fn question() -> Value {
     let mut question = test_server::scenario();
     question["planners"] = json!(["1f1b"]);
@@ -13,7 +13,8 @@ fn question() -> Value {
     question
 }
 
-/// A log of Megatron-LM: warm-up, ten steps around a time in ms, a checkpoint, a restart. Timers where they are given.
+/// Returns a Megatron-LM log: warm-up, ten steps around a time in ms, a checkpoint, a restart, and
+/// optional timers.
 fn log(step_ms: f64, timers: &str) -> String {
     let mut log = String::new();
     let mut line = |step: u32, time: f64| {
@@ -87,7 +88,7 @@ async fn a_run_calibrates_its_scenario_and_nothing_else() {
     let profile: Value = made.json();
     let id = profile["summary"]["id"].as_str().unwrap().to_owned();
     assert_eq!(profile["summary"]["source"]["kind"], "run");
-    // Nothing is applied to the scenario that was run.
+    // The attached scenario is unchanged.
     let before: Value = server.get(&api::path::scenario(&scenario)).await.json();
     assert!(before["scenario"]["training"].get("overrides").is_none());
     let check: Value = server.get(&api::path::profile_check(&id, &run)).await.json();

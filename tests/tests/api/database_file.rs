@@ -1,4 +1,4 @@
-//! The file of a database that is deleted, moved, replaced, or has several names.
+//! Deleted, moved and replaced database files, and files with several names.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ async fn refusal(path: &Path) -> FileFault {
     }
 }
 
-/// Finding 8: everything acknowledged was lost, and the server said that it was ready.
+/// Finding 8: acknowledged data was lost, and the server reported that it was ready.
 #[tokio::test]
 async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
     let server = TestServer::open().await;
@@ -36,7 +36,7 @@ async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
         let refused = server.request("PUT", api::path::SCENARIOS, other.to_string()).await.problem();
         assert_eq!((refused.status, refused.kind.as_str()), (503, "/problems/database-gone"), "{refused:?}");
         assert!(refused.detail.contains(word), "{refused:?}");
-        // To start the server again would lose what it still has, and shows.
+        // A restart would lose the remaining data.
         assert_eq!(server.get("/api/v1/health").await.status, 200);
         let readers = (0..16).map(|_| server.get(&stored));
         assert!(futures::future::join_all(readers).await.iter().all(|reply| reply.status == 200));
@@ -51,7 +51,7 @@ async fn nothing_is_stored_in_a_database_that_was_deleted_or_replaced() {
     }
 }
 
-/// A transaction that is open when the file goes is not acknowledged either.
+/// A transaction that is open when the file disappears is not acknowledged.
 #[tokio::test]
 async fn a_transaction_whose_file_goes_is_refused_at_its_end() {
     let server = TestServer::open().await;
@@ -73,7 +73,7 @@ async fn a_transaction_whose_file_goes_is_refused_at_its_end() {
     assert_eq!(rows, 0);
 }
 
-/// A write that is dropped takes its connection along; the journal stays the same file all the same.
+/// A dropped write closes its connection. The journal stays the same file.
 #[tokio::test]
 async fn the_journal_stays_when_a_write_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,14 +88,14 @@ async fn the_journal_stays_when_a_write_is_dropped() {
     assert_eq!(left, ["planscope.db"], "closed, it is one file");
 }
 
-/// Finding 8: a start made an empty database and wrote over the journal, the only copy of everything.
+/// Finding 8: at start, an empty database overwrote the journal, the only copy of the data.
 #[tokio::test]
 async fn a_journal_without_its_database_is_not_written_over() {
     let server = TestServer::open().await;
     server.store(&test_server::scenario()).await;
     let folder = tempfile::tempdir().unwrap();
     let (database, journal) = (folder.path().join("planscope.db"), folder.path().join("planscope.db-wal"));
-    // As kill -9 leaves it, with the main file moved away.
+    // State after kill -9, with the main file moved away.
     fs::copy(server.path("planscope.db-wal"), &journal).unwrap();
     let before = fs::read(&journal).unwrap();
     assert!(!before.is_empty());
@@ -107,7 +107,7 @@ async fn a_journal_without_its_database_is_not_written_over() {
     assert!(matches!(refusal(&database).await, FileFault::Emptied { .. }));
     assert_eq!(fs::read(&journal).unwrap(), before);
 
-    // Put back together, all is there.
+    // Restored, the data is complete.
     fs::copy(server.path("planscope.db"), &database).unwrap();
     let store = Store::open(&database).await.unwrap();
     let mut write = store.writer().begin().await.unwrap();
@@ -128,7 +128,7 @@ async fn the_file_itself_has_its_tables_from_the_start() {
     assert_eq!((verdict.faults, verdict.is_older), (vec![], false));
 }
 
-/// Finding 9: two servers on one file by two names made it malformed.
+/// Finding 9: two servers on a file with two names corrupted it.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_database_with_a_second_name_is_not_opened_by_either() {
@@ -166,7 +166,7 @@ async fn a_new_database_and_its_journal_are_for_their_owner_alone() {
     }
 }
 
-/// A database that is emptied in place has to be restored: to be told so by 503, not by 500.
+/// A truncated database must be restored. Health reports it with 503, not 500.
 #[tokio::test]
 async fn a_database_that_was_emptied_in_place_is_told_by_health() {
     let server = TestServer::open().await;

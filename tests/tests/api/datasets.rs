@@ -1,4 +1,4 @@
-//! Uploads: what is stored, what is refused, what deletion leaves behind.
+//! Uploads: storage, rejection and deletion.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn the_same_content_is_stored_once() {
     let server = TestServer::open().await;
     let first = server.post("/api/v1/datasets?name=a.txt", "5\n7\n9\n").await;
     server.clock.advance(Duration::from_mins(1));
-    // Another name, another format, the same lengths.
+    // Different name and format, same lengths.
     let again = server.post("/api/v1/datasets?name=b.json", "[5, 7, 9]").await;
     assert_eq!((first.status, again.status), (201, 200));
     let (first, again): (Value, Value) = (first.json(), again.json());
@@ -73,7 +73,7 @@ async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_by_its_size() {
     let server = TestServer::open().await;
-    // Formats that are read whole; line formats can be larger.
+    // Formats that are read at once. Line formats can be larger.
     let mut json = vec![b' '; (64 << 20) + 1];
     json[0] = b'[';
     let reply = server.post(api::path::DATASETS, json).await;
@@ -100,7 +100,7 @@ async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
     assert_eq!(server.delete(&api::path::dataset("nothing")).await.problem().status, 404);
     assert_eq!(count(&server).await, 0);
 
-    // The scenario is still there, but cannot be planned, nor asked anew.
+    // The scenario exists but cannot be planned or stored again.
     assert_eq!(server.get(&api::path::scenario(&asked)).await.status, 200);
     assert_eq!(server.post(&api::path::plan(&asked), "").await.pointers(), ["/workload/samples/id"]);
     scenario["seed"] = json!(99);
@@ -112,7 +112,7 @@ async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
     assert_eq!(server.get(&api::path::dataset(&id)).await.status, 200);
 }
 
-/// Lengths of real documents and prompts, in the folder that PLANSCOPE_DATA names, are planned by sequence.
+/// Plans real document and prompt lengths from PLANSCOPE_DATA.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_lengths_are_planned_by_sequence() {
     let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
@@ -153,7 +153,7 @@ async fn real_lengths_are_planned_by_sequence() {
     }
 }
 
-/// Rows with images, video and sound, written by us.
+/// Synthetic rows with images, video and audio.
 const MEDIA: &str = include_str!("../../e2e/fixtures/media_rows.jsonl");
 
 async fn uploaded(server: &TestServer, rule: &str) -> Value {
@@ -162,7 +162,8 @@ async fn uploaded(server: &TestServer, rule: &str) -> Value {
     reply.json()
 }
 
-/// InternVL makes 256 tokens of every tile, so the backbone's mean is that of the text and 256 times the mean of the tiles.
+/// InternVL makes 256 tokens per tile, so the backbone mean is the text mean plus 256 times the
+/// tile mean.
 #[tokio::test]
 async fn media_become_items_by_the_rule_that_is_chosen() {
     let server = TestServer::open().await;
@@ -184,7 +185,7 @@ async fn media_become_items_by_the_rule_that_is_chosen() {
     let native = uploaded(&server, "&preprocessing=qwen-vl").await;
     let ids = [&plain, &tiles, &native].map(|uploaded| uploaded["dataset"]["id"].as_str().unwrap().to_owned());
     assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
-    // Stored, listed, deleted and brought back with its rule.
+    // The rule is stored, listed, deleted and restored.
     assert_eq!(server.get(&api::path::dataset(&ids[1])).await.json::<Value>(), *dataset);
     assert_eq!(uploaded(&server, "&preprocessing=internvl").await["dataset"], *dataset);
     server.delete(&api::path::dataset(&ids[1])).await;
@@ -203,7 +204,7 @@ async fn media_become_items_by_the_rule_that_is_chosen() {
     assert!(lengths["report"]["media"]["advice"].as_str().unwrap().contains("nothing to preprocess"), "{lengths}");
 }
 
-/// What DFLOP plans on the samples of a rule; a dataset for sound is refused by name.
+/// DFLOP plans on preprocessed samples. Audio datasets are rejected with a reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn dflop_plans_what_the_rule_made() {
     let server = TestServer::open().await;
@@ -229,7 +230,7 @@ async fn dflop_plans_what_the_rule_made() {
         let workload = &outcome["outcome"]["workload"];
         let note = workload["notes"][0].as_str().unwrap_or_default();
         assert_eq!(note.contains("items of 1024 tokens in the encoder"), noted, "{rule} {model}: {note}");
-        // Drawn with replacement, so the longest is at most that of the dataset.
+        // Samples are drawn with replacement, so the maximum is at most that of the dataset.
         let longest = dataset["dataset"]["shaped"]["backbone_tokens"]["max"].as_f64().unwrap();
         assert!(workload["sample_tokens"]["max"].as_f64().unwrap() <= longest, "{workload}");
         let results = outcome["outcome"]["results"].as_array().unwrap();

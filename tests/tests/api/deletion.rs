@@ -1,11 +1,11 @@
-//! What is deleted says how it comes back, whatever it is, and until when.
+//! Deleted objects state how and until when they can be restored.
 
 use std::time::Duration;
 
 use harness::{TestServer, test_server};
 use serde_json::{Value, json};
 
-/// One of each kind: its path, and the one that brings it back.
+/// Creates an object of each type. Returns its path and its restore path.
 async fn one_of_each(server: &TestServer) -> Vec<(String, String)> {
     let id = |reply: harness::Reply, pointer: &str| -> String {
         assert_eq!(reply.status, 201, "{reply:?}");
@@ -39,7 +39,7 @@ async fn everything_deleted_names_the_path_that_brings_it_back() {
     let server = TestServer::open().await;
     for (thing, restore) in one_of_each(&server).await {
         assert_eq!(server.delete(&thing).await.status, 204, "{thing}");
-        // To whoever looks, and to whoever deletes it again.
+        // On GET and on a second DELETE.
         for reply in [server.get(&thing).await, server.delete(&thing).await] {
             let problem = reply.problem();
             assert_eq!(problem.status, 410, "{thing}");
@@ -51,7 +51,7 @@ async fn everything_deleted_names_the_path_that_brings_it_back() {
     }
 }
 
-/// Whether or not the hour has come at which it is looked for what is to be forgotten.
+/// Independent of the hourly purge.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_comes_back_when_its_days_are_over() {
     let server = TestServer::open().await;

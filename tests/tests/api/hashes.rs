@@ -1,4 +1,4 @@
-//! Changed bytes of whatever is stored are found.
+//! Detection of changed bytes in stored content.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use server::store::verify;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
-/// Tables and columns of contents, with what a row is to people.
+/// Content tables and columns, with the display name of a row.
 const CONTENTS: [(&str, &str, &str); 16] = [
     ("run_chunk", "content", "log of run"),
     ("run_point", "point_json", "point of run"),
@@ -32,7 +32,7 @@ const CONTENTS: [(&str, &str, &str); 16] = [
     ("sweep_point", "row_json", "row of sweep"),
     ("dataset_report", "report_json", "report of dataset"),
 ];
-/// What has an address that is a hash.
+/// Content with a hash as its address.
 const ADDRESSED: [(&str, &str, &str); 4] = [
     ("scenario", "scenario_json", "scenario"),
     ("dataset", "content_json", "dataset"),
@@ -43,7 +43,7 @@ const ADDRESSED: [(&str, &str, &str); 4] = [
 const TABLE: &str =
     "schema = \"log-table/1\"\n[[line]]\nname = \"Ours\"\npattern = '^STEP (?P<step>[0-9]+) (?P<pairs>.*)'\n";
 
-/// Something of every kind.
+/// Creates an object of each type.
 async fn filled(server: &TestServer) {
     let scenario = server.store(&test_server::scenario()).await;
     assert_eq!(server.plan(&scenario).await["state"]["state"], "done");
@@ -83,7 +83,7 @@ async fn connect(path: &Path) -> SqliteConnection {
     SqliteConnectOptions::new().filename(path).connect().await.unwrap()
 }
 
-/// A content of a table with its row.
+/// Returns content from a table with its row.
 async fn content(connection: &mut SqliteConnection, table: &str, column: &str) -> (Vec<u8>, String) {
     let query = format!(
         "SELECT CAST({column} AS BLOB), typeof({column}) FROM {table} WHERE {column} IS NOT NULL
@@ -94,7 +94,7 @@ async fn content(connection: &mut SqliteConnection, table: &str, column: &str) -
     row.unwrap_or_else(|| panic!("no {table} has a {column}"))
 }
 
-/// Puts one content in the place of an equal one.
+/// Replaces content by other content.
 async fn replace(connection: &mut SqliteConnection, table: &str, column: &str, old: &[u8], new: &[u8], kind: &str) {
     let update = format!("UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE CAST({column} AS BLOB) = ?");
     let changed =
@@ -102,7 +102,7 @@ async fn replace(connection: &mut SqliteConnection, table: &str, column: &str, o
     assert!(changed >= 1, "{table} {column}");
 }
 
-/// Finding 11: changed bytes in logs were not seen.
+/// Finding 11: changed bytes in logs were not detected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
     let server = TestServer::open().await;
@@ -131,7 +131,7 @@ async fn a_changed_bit_of_anything_that_is_stored_is_found_with_its_place() {
     assert_eq!(verify(&path).await.unwrap().faults, vec![]);
 }
 
-/// A piece of a log that was damaged is not joined with what comes next, which would hide the damage.
+/// A damaged log chunk is not joined with the next bytes, which would hide the damage.
 #[tokio::test]
 async fn a_damaged_piece_of_a_log_stays_damaged_when_the_log_goes_on() {
     let server = TestServer::open().await;

@@ -1,4 +1,4 @@
-//! Whole files: read in turn, and taken only where there is room for them.
+//! File imports: sequential reading and memory limits.
 
 use std::io;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use server::shares::Sharer;
 use server::traces::TraceLimits;
 
 const LOG: &str = include_str!("runs/train.log");
-/// A file of each kind that is read in turn.
+/// A file for each importer.
 const FILES: [(&str, &str); 2] = [(api::path::RUN_IMPORT, LOG), (api::path::DATASETS, "5\n7\n9\n")];
-/// Times of layers, which are fitted in turn with whoever else computes.
+/// Layer times, which are fitted in turn with other computations.
 const PROFILE: (&str, &str) = (
     "/api/v1/profiles?name=computation_profiling_bf16.json",
     r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
@@ -26,7 +26,7 @@ async fn impatient() -> TestServer {
     TestServer::with(Settings { import_limits, ..Settings::default() }).await
 }
 
-/// Several of the largest at once would take all memory.
+/// Several maximum-size files at once would exhaust the memory.
 #[tokio::test]
 async fn files_are_read_in_turn() {
     let server = impatient().await;
@@ -40,19 +40,20 @@ async fn files_are_read_in_turn() {
     }
 }
 
-/// A body that is not over.
+/// Returns a body that does not end.
 fn unfinished(file: Vec<u8>) -> Body {
     Body::from_stream(stream::once(async { Ok::<_, io::Error>(Bytes::from(file)) }).chain(stream::pending()))
 }
 
-/// Finding 6 of the attack: files that drip hold the room of all others. They have what came of them, of one sender half of the room
-/// together, and small documents have room beside them.
+/// Finding 6 in the attack report: slow uploads reserve memory for other uploads. An upload now
+/// reserves only received bytes, a sender at most half of the memory, and small documents have
+/// separate memory.
 #[tokio::test]
 async fn files_have_the_room_of_the_bytes_that_came() {
     let patience = Duration::from_millis(50);
     let body_limits = BodyLimits { held_bytes: 64 << 10, patience, small_bytes: 1, ..BodyLimits::default() };
     let server = TestServer::with(Settings { body_limits, ..Settings::default() }).await;
-    // One byte of a file that may have 256 MiB.
+    // A byte of a file that can have 256 MiB.
     let mut first = Box::pin(server.post(api::path::RUN_IMPORT, unfinished(vec![b'5'])));
     assert!(futures::poll!(first.as_mut()).is_pending());
     assert_eq!(server.app.bodies.held_bytes(), 1 << 10);
@@ -73,7 +74,7 @@ async fn files_have_the_room_of_the_bytes_that_came() {
     assert_eq!(server.app.bodies.held_bytes(), 0);
 }
 
-/// Finding 4 of the attack: a body that came quickly is silent for hours.
+/// Finding 4 in the attack report: a body stops sending for hours.
 #[tokio::test]
 async fn a_body_that_falls_silent_is_ended() {
     let body_limits = BodyLimits { silence: Duration::from_millis(20), ..BodyLimits::default() };
@@ -90,7 +91,8 @@ async fn a_body_that_falls_silent_is_ended() {
     }
 }
 
-/// Traces come into files: twenty of the largest at once would fill the disk that the database is on. A sender has two places of three.
+/// Traces are written to files. Twenty maximum-size traces would fill the disk. A sender has two of
+/// three slots.
 #[tokio::test]
 async fn few_traces_are_on_their_way_at_once() {
     let trace_limits = |limits: &mut TraceLimits| limits.patience = Duration::from_millis(50);
@@ -112,8 +114,8 @@ async fn few_traces_are_on_their_way_at_once() {
 const TRACE: &str = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
 const OTHER_TRACE: &str = r#"[{"ph":"X","name":"b","ts":1,"dur":2,"pid":1,"tid":1}]"#;
 
-/// Finding N4 of the attack: two connections that send a byte now and then hold both places, so that the traces of others wait for half a
-/// minute.
+/// Finding N4 in the attack report: two slow connections hold all slots, so that other traces wait
+/// for half a minute.
 #[tokio::test]
 async fn a_trace_that_drips_holds_no_place() {
     let trace_limits = |limits: &mut TraceLimits| {
@@ -124,11 +126,11 @@ async fn a_trace_that_drips_holds_no_place() {
     let mut drips: Vec<_> = [1, 100, 1 << 20].map(|bytes| unfinished(vec![b' '; bytes])).into();
     let mut drips: Vec<_> = drips.drain(..).map(|body| Box::pin(server.post(api::path::TRACES, body))).collect();
     for drip in &mut drips {
-        // Long enough for what is there to be written.
+        // Long enough for the received bytes to be written.
         assert!(tokio::time::timeout(Duration::from_millis(100), drip.as_mut()).await.is_err());
     }
     assert_eq!(server.post(api::path::TRACES, TRACE).await.status, 201);
-    // Behind its first MiB a trace has a place.
+    // After its first MiB a trace has a slot.
     let mut large = Box::pin(server.post(api::path::TRACES, unfinished(vec![b' '; (1 << 20) + 1])));
     assert!(tokio::time::timeout(Duration::from_millis(500), large.as_mut()).await.is_err());
     assert_eq!(server.post(api::path::TRACES, OTHER_TRACE).await.status, 503);

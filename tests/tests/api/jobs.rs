@@ -1,4 +1,4 @@
-//! Planning jobs: never twice, cancellable, bounded, and a bug of a planner is not the end of the server.
+//! Planning jobs: deduplication, cancellation, limits, and planner panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,7 +21,7 @@ async fn start(server: &TestServer, scenario: &str) -> (u16, Value) {
     (reply.status, reply.json())
 }
 
-/// Waits until a job is in a state.
+/// Polls a job until it has a state.
 async fn reach(server: &TestServer, job: &Value, state: &str) -> Value {
     let path = api::path::job(job["id"].as_str().unwrap());
     for _ in 0..500 {
@@ -54,13 +54,13 @@ async fn the_same_scenario_is_never_planned_twice() {
     reach(&server, &job, "done").await;
 }
 
-/// Whoever is answered a job may rely on it, also if the server is killed at that moment.
+/// A returned job is stored, even if the server is killed at that moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_answered_a_job_that_is_not_noted() {
     let gate = Arc::new(AtomicBool::new(false));
     let server = Arc::new(TestServer::planning_with(engines::gated(&gate)).await);
     let id = server.store(&numbered(1)).await;
-    // Nothing can be written meanwhile.
+    // Blocks writes.
     let held = server.store.writer().begin().await.unwrap();
     let asking: Vec<_> = (0..3)
         .map(|_| {
@@ -109,7 +109,7 @@ async fn a_stored_outcome_is_not_computed_again() {
     assert_eq!(server.plan(&id).await["state"]["state"], "done");
     let (status, job) = start(&server, &id).await;
     assert_eq!((status, &job["state"]["state"]), (200, &json!("done")));
-    // The finished job is a job like any other.
+    // A finished job is a normal job.
     assert_eq!(server.get(&api::path::job(job["id"].as_str().unwrap())).await.json::<Value>(), job);
     assert_eq!(server.get(&api::path::job_events(job["id"].as_str().unwrap())).await.events(), [job]);
     assert_eq!(calls.load(Ordering::Relaxed), 1);
@@ -133,7 +133,7 @@ async fn cancelling_ends_waiting_and_running_jobs_and_leaves_finished_ones() {
     reach(&server, &running, "cancelled").await;
     assert_eq!(server.get(&api::path::outcome(&first)).await.status, 404);
 
-    // Whoever asks again gets a new job, which is not cancelled.
+    // A new request gets a new job, which is not cancelled.
     gate.store(true, Ordering::Relaxed);
     let (status, again) = start(&server, &first).await;
     assert_eq!(status, 202);
@@ -188,7 +188,8 @@ async fn a_planner_with_a_bug_fails_its_job_and_nothing_else() {
     assert_eq!(server.get(&api::path::outcome(&id)).await.status, 404);
 }
 
-/// A server that ends while it plans leaves the job to the next one, which goes on with it; but not for ever.
+/// If a server crashes while planning, the next server continues the job, with a limited number of
+/// attempts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_ends_every_server_is_given_up() {
     let gate = Arc::new(AtomicBool::new(false));
@@ -205,7 +206,7 @@ async fn a_job_that_ends_every_server_is_given_up() {
     }
     let last = reach(&server, &job, "failed").await;
     assert!(last["state"]["detail"].as_str().unwrap().contains("ended 3 times"), "{last}");
-    // Whoever asks again gets a new one.
+    // A new request gets a new job.
     gate.store(true, Ordering::Relaxed);
     let (status, again) = start(&server, &id).await;
     assert_eq!(status, 202);
@@ -240,7 +241,7 @@ async fn deleting_a_scenario_ends_its_job() {
     assert_eq!(server.post(&api::path::plan(&id), "").await.problem().status, 410);
 }
 
-/// The stream tells the state at once and every change after it.
+/// The stream sends the current state and all later changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_tell_the_whole_story() {
     let gate = Arc::new(AtomicBool::new(false));
@@ -257,7 +258,7 @@ async fn events_tell_the_whole_story() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     gate.store(true, Ordering::Relaxed);
     let reply = listening.await.unwrap();
-    // Compression would hold events back.
+    // Compression would delay events.
     assert_eq!(reply.header("content-encoding"), "");
     let states: Vec<Value> = reply.events().into_iter().map(|event| event["state"]["state"].clone()).collect();
     assert_eq!(states, ["running", "done"]);

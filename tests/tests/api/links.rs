@@ -1,4 +1,4 @@
-//! Links: what copying one saves, how it is undone, and which drafts stay without it.
+//! Links: saving by copying, undo, and retention of drafts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use axum::http::Request;
 use harness::{Reply, TestServer, test_server};
 use serde_json::{Value, json};
 
-/// A scenario of its own for every number.
+/// Returns a different scenario per number.
 fn question(number: u32) -> Value {
     let mut question = test_server::scenario();
     question["seed"] = json!(10_000 + number);
@@ -33,7 +33,7 @@ async fn status(server: &TestServer, id: &str) -> u16 {
 }
 
 async fn is_there(server: &TestServer, id: &str) -> bool {
-    // The list of engines tells without being a view.
+    // The engine list returns the scenario without recording a view.
     server.get(&api::path::engine_answers(id)).await.status == 200
 }
 
@@ -47,7 +47,7 @@ async fn a_copied_link_saves_scenario_and_outcome_until_it_is_undone() {
     assert_eq!((&kept["kept"], &kept["source"]), (&json!(true), &json!("link")));
     let list: Value = server.get(api::path::SCENARIOS).await.json();
     assert_eq!((&list["scenarios"][0]["source"], &list["scenarios"][0]["title"]), (&json!("link"), &json!("For Bob")));
-    // Two months and more drafts than are remembered later the link shows its results.
+    // After two months and more drafts than the quota, the link shows its results.
     server.clock.advance(Duration::from_hours(60 * 24));
     for number in 1..510 {
         server.clock.advance(Duration::from_secs(1));
@@ -55,7 +55,7 @@ async fn a_copied_link_saves_scenario_and_outcome_until_it_is_undone() {
     }
     assert_eq!(status(&server, &id).await, 200);
 
-    // Undone it is a draft, and out of the list.
+    // After undo it is a draft and not in the list.
     let undone: Value = server.delete(&api::path::keep(&id)).await.json();
     assert_eq!(undone["kept"], false);
     assert!(undone.get("source").is_none());
@@ -63,7 +63,7 @@ async fn a_copied_link_saves_scenario_and_outcome_until_it_is_undone() {
     assert_eq!(list["scenarios"], json!([]));
     assert_eq!(status(&server, &id).await, 200, "its link still opens");
 
-    // What is saved by hand is no link's; copying its link changes neither that nor its title.
+    // A scenario saved by a user is unchanged when its link is copied, including the title.
     server.post(&api::path::keep(&id), json!({"title": "Mine"}).to_string()).await;
     server.post(&api::path::keep(&id), copy).await;
     let kept: Value = server.get(&api::path::scenario(&id)).await.json();
@@ -81,7 +81,7 @@ async fn a_client_evicts_no_draft_of_another() {
     store_as(&server, "bob", &question(1)).await;
     let viewed = store_as(&server, "bob", &question(2)).await;
     let first = store_as(&server, "bob", &question(3)).await;
-    // Opened by anybody, it stays for thirty days.
+    // A viewed draft is retained for thirty days.
     assert_eq!(server.get(&api::path::scenario(&viewed)).await.status, 200);
     for number in 4..506 {
         server.clock.advance(Duration::from_secs(1));
@@ -94,7 +94,7 @@ async fn a_client_evicts_no_draft_of_another() {
     server.clock.advance(Duration::from_hours(31 * 24));
     store_as(&server, "bob", &question(506)).await;
     assert!(!is_there(&server, &viewed).await, "the view is too long ago");
-    // Every client lists its own, the last used first.
+    // Each client lists its drafts, the last used first.
     let request = Request::get(format!("{}&limit=2", api::path::DRAFTS)).header("cookie", "planscope_client=anna");
     let drafts: Value = server.send(request.body(Body::empty()).unwrap()).await.json();
     assert_eq!(drafts["scenarios"].as_array().unwrap().len(), 2, "{drafts}");

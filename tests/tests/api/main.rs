@@ -1,4 +1,4 @@
-//! The whole API, told as stories.
+//! Tests for the complete API.
 
 mod access;
 mod accuracy;

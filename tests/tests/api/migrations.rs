@@ -1,4 +1,4 @@
-//! Databases of every earlier version, with something in them, opened by this one.
+//! Databases of all earlier versions, with content, opened by this version.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use server::store::{Fault, MIGRATIONS, Store, verify};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
-/// What each version's server had stored; later ones hold what the earlier ones had, too.
+/// Rows stored by each version. Later versions include the earlier rows.
 const ROWS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
@@ -34,7 +34,7 @@ async fn connect(path: &Path) -> SqliteConnection {
     SqliteConnectOptions::new().filename(path).create_if_missing(true).foreign_keys(true).connect().await.unwrap()
 }
 
-/// Contents that the fixtures name: the scenario and its identifier, a dataset and its identifier.
+/// Content in the fixtures: the scenario and its identifier, a dataset and its identifier.
 struct Contents {
     scenario: (String, String),
     dataset: (String, Vec<u8>),
@@ -42,7 +42,7 @@ struct Contents {
     log: String,
 }
 
-/// As this version's server stores them, so that the fixtures need not be written anew with every field of a scenario.
+/// Stored with this version's code, so that fixtures do not change with new scenario fields.
 async fn contents() -> Contents {
     let server = TestServer::open().await;
     let scenario = server.store(&test_server::scenario()).await;
@@ -65,7 +65,7 @@ async fn contents() -> Contents {
     }
 }
 
-/// A database as a server of that version left it: its tables, and rows made by each version on the way.
+/// Returns a database as a server of a version left it.
 async fn database_of(version: i64, path: &Path, contents: &Contents) {
     let mut connection = connect(path).await;
     for (step, rows) in ROWS.iter().filter(|(step, _)| *step <= version) {
@@ -89,7 +89,8 @@ async fn database_of(version: i64, path: &Path, contents: &Contents) {
     connection.close().await.unwrap();
 }
 
-/// What is wrong with a database, and whether it is of an earlier version. The profile of the fixture is none that was fitted.
+/// Returns the faults of a database, and whether it has an earlier version. The fixture's profile
+/// was not fitted.
 async fn faults(path: &Path) -> (Vec<Fault>, bool) {
     let verdict = verify(path).await.unwrap();
     let faults = verdict.faults.into_iter().filter(|fault| !fault.place.starts_with("profile "));
@@ -114,7 +115,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         assert_eq!(faults(&path).await, (vec![], version < latest), "version {version}");
 
         let server = TestServer::upon(folder, Settings::default()).await;
-        // What was there from the first version on has what later ones give it.
+        // Objects from the first version have the columns of later versions.
         let scenarios: Value = server.get(api::path::SCENARIOS).await.json();
         let scenario = &scenarios["scenarios"][0];
         assert_eq!(
@@ -149,10 +150,10 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         }
         let left = server.store.reader().left_jobs().await.unwrap();
         assert_eq!(left.len(), usize::from(version >= 7), "version {version}");
-        // And it goes on: what is there is planned, something new is stored.
+        // The database is usable: objects are planned, new objects are stored.
         assert_eq!(server.plan(&contents.scenario.0).await["state"]["state"], "done", "version {version}");
         assert_eq!(faults(&server.path("planscope.db")).await, (vec![], false), "version {version}");
-        // Rows of earlier versions get their hashes.
+        // Rows from earlier versions get hashes.
         while server.store.fill_hashes().await.unwrap() > 0 {}
         let verdict = verify(&server.path("planscope.db")).await.unwrap();
         assert_eq!(verdict.unhashed, 0, "version {version}");
@@ -175,7 +176,8 @@ async fn a_database_of_a_later_version_is_not_touched() {
     assert!(error.to_string().contains("9999"), "{error}");
 }
 
-/// Outcomes have tens of thousands of bytes each, sweeps up to millions, and lists sum up their sizes at every look.
+/// Outcomes have tens of thousands of bytes, sweeps up to millions. Lists must sum their sizes
+/// without reading them.
 #[tokio::test]
 async fn sizes_are_summed_up_without_reading_what_has_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The description of the API.
+//! The OpenAPI document.
 
 use harness::TestServer;
 use serde_json::Value;
@@ -28,14 +28,14 @@ async fn every_failure_is_described_as_a_problem() {
         }
     }
     assert!(seen > 60, "{seen}");
-    // Every reference leads somewhere.
+    // All references resolve.
     let text = document.to_string();
     for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(document["components"]["schemas"][name].is_object(), "{name}");
     }
 }
 
-/// Types of one name would be told as one: each page has the schema of its own rows.
+/// Types with the same name would share a schema. Each page has its own row schema.
 #[tokio::test]
 async fn pages_of_points_and_of_rows_are_not_the_same() {
     let server = TestServer::open().await;
@@ -48,7 +48,7 @@ async fn pages_of_points_and_of_rows_are_not_the_same() {
     }
 }
 
-/// Nothing stands under this name, and it is no identifier either.
+/// No object has this name, and it is not an identifier.
 #[tokio::test]
 async fn what_is_answered_about_nothing_is_described() {
     let server = TestServer::open().await;
@@ -61,7 +61,7 @@ async fn what_is_answered_about_nothing_is_described() {
             .map(|part| part.replace('{', "0"))
             .collect();
         for (method, operation) in item.as_object().unwrap() {
-            // Where nothing is named an answer may be a stream, or make something; those have tests of their own.
+            // Paths without parameters can stream or create objects. Other tests cover them.
             if !path.contains('{') {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Pages, files of the build, and what is nothing.
+//! Pages, build files and unknown paths.
 
 use axum::body::Body;
 use axum::http::Request;

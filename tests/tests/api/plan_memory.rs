@@ -1,4 +1,4 @@
-//! Memory of planning, and work that is given up because it ends servers.
+//! Memory limits for planning, and jobs that crash servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,8 @@ use server::workers::Threads;
 
 use crate::budgets::{endless, planned, stored};
 
-/// An iteration has 536,576 spans of 168 bytes and 262 samples of 400 bytes; those that are judged at the same time 64 bytes more for each span.
+/// An iteration has 536,576 spans with 168 bytes and 262 samples with 400 bytes. Iterations
+/// evaluated at the same time need 64 more bytes per span.
 fn deep(iterations: u32) -> Value {
     let mut scenario = endless();
     scenario["iterations"] = json!(iterations);
@@ -43,17 +44,17 @@ async fn what_takes_more_than_all_memory_is_refused_with_what_fits() {
         assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/iterations"));
         assert_eq!(problem.errors[0].detail, expected);
     }
-    // A sweep has such a point as a row.
+    // In a sweep such a point has a row.
     let swept = json!({"schema": "sweep/1", "scenario": deep(4), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
     let id = stored(&server, &swept).await;
-    // On one thread two iterations are judged at the same time.
+    // On one thread two iterations are evaluated at the same time.
     let expected = "planning takes 426 MiB; the limit is 300 MiB; 2 iterations fit";
     for row in planned(&server, &id).await {
         assert_eq!(row["answer"]["errors"][0]["detail"], expected, "{row}");
     }
 }
 
-/// A turn of a sweep has 64 MiB at first; this point takes 135.
+/// A sweep turn has 64 MiB at first. This point needs 135 MiB.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_point_that_takes_more_than_a_usual_turn_has_a_larger_one() {
     let server = TestServer::with(with_memory(300)).await;
@@ -77,7 +78,7 @@ async fn a_job_that_is_given_up_keeps_its_reason() {
         server.store.writer().begin_job(&job).await.unwrap();
     }
     let mut server = server;
-    // The server that gives it up, and the one behind it.
+    // The server that stops planning the job, and the next one.
     for _ in 0..2 {
         server = server.restarted(Settings::default()).await;
         assert_eq!(server::resumption::take_up_jobs(&server.app).await.unwrap(), 0);
@@ -87,7 +88,7 @@ async fn a_job_that_is_given_up_keeps_its_reason() {
         let list: Value = server.get(api::path::SCENARIOS).await.json();
         assert_eq!(list["scenarios"][0]["failure"], detail, "{list}");
     }
-    // Planning it again takes the reason back.
+    // Planning it again clears the reason.
     server.plan(&id).await;
     let list: Value = server.get(api::path::SCENARIOS).await.json();
     assert_eq!(list["scenarios"][0]["failure"], Value::Null, "{list}");
@@ -105,7 +106,7 @@ async fn at_rest(server: &TestServer, id: &str) -> Value {
     panic!("the sweep never came to rest");
 }
 
-/// Nine servers ended at three of five points.
+/// Nine servers crashed at three of five points.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_whose_third_point_ends_servers_is_given_up() {
     let server = TestServer::open().await;
@@ -125,19 +126,19 @@ async fn a_sweep_whose_third_point_ends_servers_is_given_up() {
     let detail = sweep["progress"]["state"]["detail"].as_str().unwrap();
     assert!(detail.starts_with("given up: the server ended while it planned"), "{sweep}");
     assert!(server.store.reader().wanted_sweeps().await.unwrap().is_empty());
-    // The next server has the reason too, and the list.
+    // The next server and the list have the reason too.
     let server = server.restarted(Settings::default()).await;
     let again: Value = server.get(&api::path::sweep(&id)).await.json();
     assert_eq!(again["progress"]["state"]["detail"], detail);
     let list: Value = server.get(api::path::SWEEPS).await.json();
     assert_eq!(list["sweeps"][0]["failure"], detail, "{list}");
-    // Whoever starts it again has the other points.
+    // A new start plans the other points.
     let rows = planned(&server, &id).await;
     let states: Vec<&Value> = rows.iter().map(|row| &row["answer"]["status"]).collect();
     assert_eq!(states, ["failed", "failed", "failed", "planned", "planned"]);
 }
 
-/// One client has two turns and six more questions; the next turn is another client's.
+/// A client has two workers and six waiting requests. The next worker is for another client.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_has_eight_questions_at_once() {
     let gate = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! Previews of datasets: read, merged, stored, and removed after a while.
+//! Dataset previews: reading, merging, storing and expiry.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn a_preview_is_stored_once_and_only_when_asked() {
     assert_eq!(uploaded["report"]["source"], "column num_tokens");
     let list: Value = server.get(api::path::DATASETS).await.json();
     assert_eq!(list["datasets"][0]["report"], uploaded["report"]);
-    // It is stored: the preview is gone.
+    // The preview is removed after storing.
     let again = document(&server, api::path::DATASET_PREVIEWS, wanted).await;
     assert!(again.problem().detail.contains("Choose the file again"), "{again:?}");
     assert_eq!(again.status, 404);
@@ -70,7 +70,7 @@ async fn shards_become_one_dataset() {
     assert_eq!(merged["report"]["files"], json!(["s-0.csv", "s-1.csv"]));
     assert_eq!(merged["report"]["parsed"], 3);
 
-    // Other columns are another dataset: the error names the shard, and nothing is stored.
+    // Different columns are a different dataset. The error names the shard, and nothing is stored.
     let other: Value = preview(&server, "&name=other.csv", "input_ids_length,seq_len\n1,7\n2,9\n").await.json();
     let reply = document(&server, api::path::DATASET_PREVIEWS, json!({"previews": [merged["id"], other["id"]]})).await;
     assert_eq!(reply.status, 422, "{reply:?}");
@@ -83,7 +83,7 @@ async fn shards_become_one_dataset() {
 #[tokio::test]
 async fn an_unclear_column_is_a_problem_with_candidates() {
     let server = TestServer::open().await;
-    // Lengths in no order: sorted ones look like a table of a distribution.
+    // Unsorted lengths. Sorted lengths look like a distribution table.
     let rows = (0..20).map(|row| format!("{row},{}\n", 100 + 10 * (7 * row % 20))).collect::<Vec<_>>().concat();
     let file = format!("alpha,beta\n{rows}");
     let reply = preview(&server, "", &file).await;
@@ -107,7 +107,7 @@ async fn an_unclear_column_is_a_problem_with_candidates() {
         preview(&server, "&column=beta&unit=characters&characters_per_token=10", &file).await.json();
     assert_eq!(characters["text_tokens"]["max"], 29.0);
 
-    // Rows in the order of the lengths may hold a number of samples each: the user says so or not.
+    // Rows sorted by length can each contain a sample count. The user decides.
     let sorted = "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n";
     assert_eq!(preview(&server, "&column=alpha", sorted).await.problem().kind, "/problems/column-unclear");
     let rows: Value = preview(&server, "&column=alpha&weight=", sorted).await.json();
@@ -118,7 +118,7 @@ async fn an_unclear_column_is_a_problem_with_candidates() {
     }
 }
 
-/// A tokenizer with one token per word.
+/// Returns a tokenizer with a token per word.
 pub(crate) fn tokenizer() -> String {
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,

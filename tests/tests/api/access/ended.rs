@@ -1,4 +1,4 @@
-//! Finding N8 of the attack: what a revoked token or an ended session had open goes on.
+//! Finding N8 in the attack report: open requests of a revoked token or an ended session continue.
 
 use std::io;
 use std::time::Duration;
@@ -29,12 +29,12 @@ async fn ask(server: &TestServer, token: &str, method: &str, path: &str, body: V
     if reply.status == 204 { Value::Null } else { reply.json() }
 }
 
-/// A body of one line that does not end.
+/// A body with a line that does not end.
 fn unfinished() -> Body {
     Body::from_stream(stream::once(async { Ok::<_, io::Error>(Bytes::from("a line\n")) }).chain(stream::pending()))
 }
 
-/// An open stream of events of a run; its first event came.
+/// Opens the event stream of a run and waits for the first event.
 async fn watching(server: &TestServer, name: &str, value: &str, run: &str) -> Body {
     let request = with(name, value, "GET", &api::path::run_events(run), Body::empty());
     let response = server.router.clone().oneshot(request).await.unwrap();
@@ -44,7 +44,7 @@ async fn watching(server: &TestServer, name: &str, value: &str, run: &str) -> Bo
     body
 }
 
-/// Whether a stream ends, and as if it were whole.
+/// Returns whether a stream ends, and whether it ends normally.
 async fn is_over(body: &mut Body) -> bool {
     tokio::time::timeout(Duration::from_secs(20), async {
         while let Some(frame) = body.frame().await {
@@ -78,14 +78,14 @@ async fn a_revoked_token_ends_its_streams_and_uploads() {
         let answer = tokio::time::timeout(Duration::from_secs(8), upload).await.expect("it ends").unwrap().unwrap();
         assert_eq!(answer.status().as_u16(), 401);
     }
-    // What came before is stored, and others go on.
+    // Earlier bytes are stored, and other requests continue.
     let request = with("authorization", &authorization, "GET", &api::path::run_log(run), Body::empty());
     assert_eq!(server.send(request).await.text(), "a line\n");
     let next = tokio::time::timeout(Duration::from_millis(100), async { while other.frame().await.is_some() {} });
     assert!(next.await.is_err(), "the stream of another token goes on");
 }
 
-/// `planscope token revoke` writes into the database beside the server, which looks every five seconds.
+/// `planscope token revoke` writes to the database. The server checks it every five seconds.
 #[tokio::test]
 async fn a_token_that_the_command_line_revokes_ends_its_streams() {
     let server = opened().await;

@@ -1,4 +1,4 @@
-//! Finding N10 of the attack: what leaves no record, and what readers may change.
+//! Finding N10 in the attack report: unaudited changes, and changes by readers.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -22,7 +22,7 @@ async fn token(server: &TestServer, name: &str, role: &str) -> String {
     made["token"].as_str().unwrap().to_owned()
 }
 
-/// The latest record: actor, method, action, kind, object.
+/// Returns the latest audit entry: actor, method, action, type, object.
 async fn latest(server: &TestServer) -> [String; 5] {
     let audit: Value = ask(server, TOKEN, "GET", api::path::AUDIT, Body::empty()).await.json();
     let line = &audit["changes"][0];
@@ -51,7 +51,7 @@ async fn a_wrong_token_of_a_program_is_recorded() {
     assert_eq!(latest(&server).await, ["(nobody)", "POST", "failed-login", "session", "0.0.0.0"]);
 }
 
-/// Requests that succeed, each with its record.
+/// Successful requests and their audit entries.
 #[tokio::test]
 async fn changes_of_every_kind_are_recorded() {
     let server = opened().await;
@@ -100,7 +100,7 @@ async fn changes_of_every_kind_are_recorded() {
     assert_eq!(latest(&server).await, ["(server token)", "DELETE", "delete", "token", "eddy"]);
 }
 
-/// A reader that holds tokenizers or merges previews puts those of others out.
+/// A reader with tokenizers or merged previews would evict those of other users.
 #[tokio::test]
 async fn readers_change_nothing_that_is_held() {
     let server = opened().await;
@@ -142,7 +142,7 @@ async fn names_of_tokens_look_like_no_other() {
     }
 }
 
-/// The token of a run accepts traces of this run only.
+/// A run token accepts only traces for its run.
 #[tokio::test]
 async fn the_token_of_a_run_stores_its_traces() {
     let server = opened().await;

@@ -1,4 +1,4 @@
-//! Named tokens with roles, and the record of changes.
+//! Named tokens with roles, and the audit log.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -78,7 +78,7 @@ async fn a_revoked_token_is_good_for_nothing_at_once() {
     assert!(!list.to_string().contains(&editor));
 }
 
-/// `planscope token revoke` writes into the database beside the server.
+/// `planscope token revoke` writes to the database.
 #[tokio::test]
 async fn a_token_that_the_command_line_revokes_ends_within_seconds() {
     let server = opened().await;

@@ -1,4 +1,4 @@
-//! Logging in and out: sessions in place of tokens in browsers.
+//! Login and logout: browsers use sessions instead of tokens.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn server() -> TestServer {
         .await
 }
 
-/// Opens a page with a token; answers status, address, and the cookie with its attributes.
+/// Opens a page with a token. Returns status, location, and cookie with attributes.
 async fn log_in(server: &TestServer, host: &str, token: &str) -> (u16, String, String) {
     let request =
         Request::get(format!("/s/abcdefghij?token={token}")).header("host", host).body(Body::empty()).unwrap();
@@ -61,7 +61,7 @@ async fn a_session_ends_by_its_user_by_time_and_with_the_token() {
     assert_eq!(status(&server, "GET", api::path::HEALTH, &cookie).await, 401);
     assert_eq!(status(&server, "GET", api::path::HEALTH, &other).await, 200, "each session ends by itself");
 
-    // Restarted, the server knows its sessions; with another token it does not.
+    // After a restart sessions are valid. With another token they are not.
     let server = server.restarted(Settings { token: Some(TOKEN), ..Settings::default() }).await;
     assert_eq!(status(&server, "GET", api::path::HEALTH, &other).await, 200);
     let server = server.restarted(Settings { token: Some("fedcba9876543210"), ..Settings::default() }).await;
@@ -94,7 +94,7 @@ async fn who_asks_is_told() {
     assert_eq!(told, json!({"actor": "(anyone)", "role": "admin", "token_needed": false}));
 }
 
-/// Guesses get slower, by every road on which a token is looked at.
+/// Repeated guesses are delayed on all paths that check a token.
 #[tokio::test]
 async fn wrong_tokens_are_slowed_down() {
     let server = server().await;
@@ -110,7 +110,7 @@ async fn wrong_tokens_are_slowed_down() {
         let reply = server.send(request.body(Body::empty()).unwrap()).await;
         assert!(matches!(reply.status, 401 | 403), "{method} {path}: {reply:?}");
     }
-    // 20 + 40 + 80 + 160 ms; a machine that is slow makes it longer, none makes it shorter.
+    // 20 + 40 + 80 + 160 ms. A slow machine needs more time, never less.
     assert!(began.elapsed() >= Duration::from_millis(300), "{:?}", began.elapsed());
 }
 
@@ -131,7 +131,8 @@ async fn many_guesses_at_once_are_not_looked_at() {
     assert_eq!(refused.header("retry-after"), "5");
 }
 
-/// Finding N10 of the attack: a link on a foreign page logs whoever follows it in under the name of its author.
+/// Finding N10 in the attack report: a link on a foreign page logs the user in under the author's
+/// name.
 #[tokio::test]
 async fn a_link_of_another_site_logs_nobody_in() {
     let server = server().await;
