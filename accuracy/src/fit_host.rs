@@ -1,8 +1,9 @@
-//! The host's overhead, fitted on a few named rows of step times.
+//! Host overhead, fitted to a small number of step times.
 //!
-//! The time that a host needs to start an operator cannot be had from timings of operators, which hide it. It is fitted
-//! on [`FITTED_ROWS`](crate::truth::FITTED_ROWS), small models whose hosts are slower than their devices, by minimising
-//! the mean absolute relative error over a grid: two parameters, and an optimum that anybody can check.
+//! Operator timings hide the launch overhead on the host, so it cannot be derived from them. It is
+//! fitted to [`FITTED_ROWS`](crate::truth::FITTED_ROWS): small models with a host slower than the
+//! device. The fit minimises the mean absolute relative error over a grid with two parameters. The
+//! optimum is reproducible.
 
 use std::path::Path;
 
@@ -11,23 +12,23 @@ use planner::estimate::Configuration;
 
 use crate::truth::{self, Error, Measured};
 
-/// Smallest and largest time of an operator that is tried, in µs.
+/// Range of operator times in the grid, in µs.
 const HOST: (u32, u32) = (40, 70);
-/// Step between those, in µs.
+/// Grid step for the operator time in µs.
 pub const HOST_STEP: f64 = 1.0;
-/// Largest time of a microbatch that is tried, in µs; the smallest is zero.
+/// Maximum microbatch time in the grid, in µs. The minimum is zero.
 const MAX_MICROBATCH: u32 = 4000;
-/// Step between those, in µs.
+/// Grid step for the microbatch time in µs.
 pub const MICROBATCH_STEP: f64 = 250.0;
 
-/// A pair of overheads and how well step times follow from them.
+/// Host overhead and its fit error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Host {
-    /// Time of the host for one operator, in µs.
+    /// Host time per operator in µs.
     pub host_us: f64,
-    /// Time of the host for one microbatch beside its operators, in µs.
+    /// Additional host time per microbatch in µs.
     pub host_microbatch_us: f64,
-    /// Mean absolute error on the rows fitted on, in per cent.
+    /// Mean absolute error over the fitted rows in percent.
     pub mean_abs_pct: f64,
 }
 
@@ -50,10 +51,11 @@ impl std::fmt::Display for Host {
     }
 }
 
-/// The best pair of the grid, the first where several are as good, by the table in the folder `truth` below `data`.
+/// Returns the grid point with the minimum error; on ties the first. The table is in the folder
+/// `truth` of `data`.
 ///
 /// # Errors
-/// As [`crate::measure`].
+/// See [`crate::measure`].
 pub fn fit_host(data: &Path) -> Result<Host, Error> {
     let rows = truth::fitted(&data.join("truth"))?;
     let mut best: Option<Host> = None;
@@ -68,10 +70,10 @@ pub fn fit_host(data: &Path) -> Result<Host, Error> {
     best.map_or_else(|| in_force(data), Ok)
 }
 
-/// The pair that the machine of these rows has in the planner.
+/// Returns the host overhead that the planner uses for the machine in these rows, and its error.
 ///
 /// # Errors
-/// As [`crate::measure`].
+/// See [`crate::measure`].
 pub fn in_force(data: &Path) -> Result<Host, Error> {
     let rows = truth::fitted(&data.join("truth"))?;
     let curves = rows.first().and_then(|row| row.configuration.cluster.device.curves.clone());

@@ -1,9 +1,11 @@
-//! Measures the simulator against published measurements.
+//! Compares the simulator with published measurements.
 //!
-//! [`measure`] predicts every row of the published tables with [`planner::estimate`] and compares; [`report`] writes
-//! what came out for people (docs/accuracy.md, plots) and for the dashboard (docs/accuracy.json), and says which
-//! set got worse. [`papers`] holds the figures of papers against plans of ours. Only operator and collective timings may be fitted to, and few
-//! named step times by [`fit_host`]; never the step times compared here.
+//! [`measure`] predicts all rows of the published tables with [`planner::estimate`] and computes
+//! the errors. [`report`] writes the results for readers (docs/accuracy.md, plots) and for the
+//! dashboard (docs/accuracy.json), and detects sets with increased errors. [`papers`] compares
+//! published figures with Planscope plans. Parameters are fitted only to operator and collective
+//! timings, and to a small number of step times by [`fit_host`]. They are never fitted to the step
+//! times compared here.
 
 pub mod fit_host;
 pub mod papers;
@@ -18,17 +20,18 @@ pub use truth::Error;
 
 use std::path::Path;
 
-/// Everything that was measured.
+/// Results for all sets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accuracy {
-    /// One set per published table, in the order of the report.
+    /// One set per published table, in report order.
     pub sets: Vec<Set>,
 }
 
-/// Predicts every row of the published tables in the folder `truth` below `data`.
+/// Predicts all rows of the published tables in the folder `truth` in `data`.
 ///
 /// # Errors
-/// A file that is missing or cannot be read, named with its path; a row that the planner refuses.
+/// Returns an error with the path for a missing or unreadable file, and an error for a row rejected
+/// by the planner.
 pub fn measure(data: &Path) -> Result<Accuracy, Error> {
     let folder = data.join("truth");
     let sets = truth::SETS.iter().map(|set| set(&folder)).collect::<Result<Vec<_>, _>>()?;

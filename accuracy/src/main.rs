@@ -1,4 +1,5 @@
-//! `planscope-accuracy`: measures, prints, compares with what is committed, and writes it anew.
+//! `planscope-accuracy`: measures, prints, compares with the committed results, and writes new
+//! results.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -12,15 +13,15 @@ use accuracy::report::{compare, console, markdown, plot};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
-/// Measure the simulator against published measurements.
+/// Compare the simulator with published measurements.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask accuracy", bin_name = "cargo xtask accuracy")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Arguments {
-    /// Folder that holds `truth/`
+    /// Folder with `truth/`
     #[arg(long, value_name = "DIR", env = "PLANSCOPE_DATA")]
     data: PathBuf,
-    /// Folder that holds accuracy.md and accuracy.json
+    /// Folder with accuracy.md and accuracy.json
     #[arg(long, value_name = "DIR", default_value = "docs")]
     docs: PathBuf,
     /// Only compare with accuracy.json, write nothing
@@ -29,10 +30,10 @@ struct Arguments {
     /// Write accuracy.md, accuracy.json and the plots (the default)
     #[arg(long, conflicts_with = "check")]
     write: bool,
-    /// Write even where a set got worse
+    /// Write even if the error of a set increased
     #[arg(long, conflicts_with = "check")]
     accept: bool,
-    /// Only fit the host's overhead and print it beside the constants in force, write nothing
+    /// Only fit the host overhead and print it next to the current constants, write nothing
     #[arg(long, conflicts_with_all = ["check", "write", "accept"])]
     fit_host: bool,
 }
@@ -83,7 +84,7 @@ fn fit_host(data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A file's text; none where there is no such file.
+/// Returns the file content, or `None` if the file does not exist.
 fn existing(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

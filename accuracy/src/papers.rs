@@ -1,8 +1,8 @@
-//! Figures of papers beside ours.
+//! Comparison of published figures with Planscope results.
 //!
-//! `examples/published/*.json` holds what a paper published, by table and figure, and which plan or study of which
-//! ready scenario is held against it. [`compare`] plans them all; [`page`] writes the tables into docs/papers.md, whose
-//! other text is people's. Nothing here is ever fitted to.
+//! `examples/published/*.json` contains published values by table and figure, and names the plan or
+//! study to compare with. [`compare`] plans all scenarios. [`page`] writes the tables into
+//! docs/papers.md; the other text there is written by hand. No parameter is fitted to these values.
 
 mod page;
 mod plans;
@@ -22,60 +22,62 @@ use planner::engine::PlanError;
 use plans::Plans;
 use published::{PublishedFigure, PublishedSet};
 
-/// Why a paper cannot be held against ours.
+/// Error during the comparison of a paper.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file is missing or cannot be read.
+    /// A file is missing or unreadable.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// System error.
         error: io::Error,
     },
-    /// A file of published figures is not one.
+    /// A file with published figures has an invalid format.
     #[error("{}: {error}", path.display())]
     Published {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Parse error.
         error: serde_json::Error,
     },
-    /// A scenario is not valid.
+    /// A scenario is invalid.
     #[error("{}: {field}", path.display())]
     Scenario {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The first wrong field, and what is wrong with it.
+        /// First invalid field and its error.
         field: String,
     },
-    /// A plan could not be made.
+    /// Planning failed.
     #[error("{scenario}: {error}")]
     Plan {
-        /// The scenario.
+        /// Scenario name.
         scenario: String,
-        /// Why.
+        /// Planning error.
         error: PlanError,
     },
-    /// A figure asks for what its scenario does not have.
+    /// A figure refers to data missing from its scenario.
     #[error("{set}, {label}: {reason}")]
     Figure {
-        /// The set.
+        /// Set identifier.
         set: String,
-        /// The figure.
+        /// Figure label.
         label: String,
-        /// What is missing.
+        /// Missing data.
         reason: String,
     },
-    /// The page lacks the place of a table, or the end of one.
+    /// The page lacks the start marker or end marker for a table.
     #[error("docs/papers.md: {0}")]
     Page(String),
 }
 
-/// Plans every scenario of a paper, found in the folder `examples`, and holds the published figures against the plans.
+/// Plans all scenarios of a paper from the folder `examples`, and compares the published figures
+/// with the plans.
 ///
 /// # Errors
-/// A scenario that is missing or not valid; a plan that the checker refuses; a figure of what its scenario does not have.
+/// Returns an error for a missing or invalid scenario, for a plan rejected by the checker, and for
+/// a figure that refers to missing data.
 pub fn compare(
     examples: &std::path::Path,
     paper: &PublishedPaper,
@@ -142,7 +144,7 @@ fn compare_figure(plans: &mut Plans, set: &PublishedSet, figure: &PublishedFigur
     })
 }
 
-/// To four significant digits: more are not meant.
+/// Rounds to four significant digits. More digits have no meaning.
 fn four_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

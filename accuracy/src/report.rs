@@ -1,4 +1,4 @@
-//! What came out: on the terminal, as a page with plots, and as data for the dashboard.
+//! Report formats: terminal table, Markdown page with plots, JSON for the dashboard.
 
 pub mod compare;
 pub mod console;

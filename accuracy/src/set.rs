@@ -1,4 +1,4 @@
-//! One published table: its rows, what was assumed, and how far the predictions are off.
+//! A published table: rows, assumptions, prediction errors.
 
 use std::collections::BTreeMap;
 
@@ -6,47 +6,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::Statistics;
 
-/// One published table and what the planner makes of it.
+/// A published table with predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set {
-    /// Stable identifier, the name of the file where it has one of its own.
+    /// Stable identifier. Equals the file name if the table has a separate file.
     pub id: &'static str,
-    /// Shown name.
+    /// Display name.
     pub title: &'static str,
-    /// Where the measurements were published.
+    /// Publication.
     pub source: &'static str,
     /// Unit of the measured values.
     pub unit: &'static str,
-    /// What is aimed for.
+    /// Error goal.
     pub goal: Goal,
-    /// The best other tool on the same rows, in words.
+    /// Best other tool for the same rows.
     pub peer: &'static str,
-    /// What the publication does not say and is assumed here.
+    /// Assumptions about unpublished details.
     pub assumptions: Vec<&'static str>,
-    /// Rows, in the file's order.
+    /// Rows in file order.
     pub rows: Vec<Row>,
-    /// Other readings of the same measurements.
+    /// Alternative interpretations of the measurements.
     pub variants: Vec<Variant>,
-    /// What the rows show beside their errors, one sentence each.
+    /// Findings beyond the errors, as sentences.
     pub findings: Vec<String>,
-    /// Whether the report lists every row.
+    /// Level of detail in the report.
     pub listing: Listing,
 }
 
-/// The unit of a set whose rows have units of their own; it has no plot.
+/// Unit of a set with different units per row. Such a set has no plot.
 pub const MIXED: &str = "mixed";
 
-/// What is aimed for, in per cent of the measured values.
+/// Error goal in percent of the measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// Mean absolute error.
     pub mean: f64,
-    /// Largest absolute error; absent where the mean alone counts.
+    /// Maximum absolute error. `None` if only the mean has a goal.
     pub largest: Option<f64>,
 }
 
 impl Goal {
-    /// Whether errors are within it.
+    /// True if the errors meet the goal.
     pub fn is_met(self, statistics: &Statistics) -> bool {
         statistics.mean_abs_pct <= self.mean && self.largest.is_none_or(|largest| statistics.max_abs_pct <= largest)
     }
@@ -59,91 +59,92 @@ impl std::fmt::Display for Goal {
     }
 }
 
-/// How much of a set the report lists.
+/// Level of detail in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// Every row.
+    /// All rows.
     Rows,
-    /// Groups of rows only.
+    /// Only groups of rows.
     Groups,
 }
 
-/// One measurement and its prediction.
+/// A measurement and its prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What was measured.
+    /// Description of the measurement.
     pub label: String,
     /// Measured value.
     pub measured: f64,
     /// Predicted value.
     pub predicted: f64,
-    /// Layout chosen, or what else to know.
+    /// Chosen layout or other information.
     pub note: String,
-    /// Properties by which residuals are grouped.
+    /// Properties for grouping residuals.
     pub facets: Vec<Facet>,
-    /// Why it does not count in the set's statistics; absent when it does.
+    /// Reason for exclusion from the statistics. `None` if the row counts.
     pub left_out: Option<&'static str>,
 }
 
-/// A property of a row.
+/// Property of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Facet {
-    /// The property, for example "TP".
+    /// Property name, for example "TP".
     pub name: &'static str,
-    /// Its value.
+    /// Property value.
     pub value: String,
 }
 
 impl Facet {
-    /// A property and its value.
+    /// Creates a property with a value.
     pub fn new(name: &'static str, value: impl std::fmt::Display) -> Self {
         Self { name, value: value.to_string() }
     }
 }
 
-/// Another reading of the same measurements.
+/// Alternative interpretation of the measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
-    /// What is different.
+    /// Description of the difference.
     pub title: String,
-    /// Its errors.
+    /// Error statistics.
     pub statistics: Statistics,
 }
 
-/// Rows that share a property.
+/// Rows with the same property value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The property's value.
+    /// Property value.
     pub value: String,
-    /// Errors of the rows.
+    /// Error statistics of the rows.
     pub statistics: Statistics,
 }
 
 impl Row {
-    /// Predicted over measured, less one.
+    /// Returns predicted / measured - 1.
     pub fn error(&self) -> f64 {
         self.predicted / self.measured - 1.0
     }
 
-    /// Measured and predicted value.
+    /// Returns measured and predicted value.
     pub fn pair(&self) -> (f64, f64) {
         (self.measured, self.predicted)
     }
 }
 
 impl Set {
-    /// Errors of the rows that count.
+    /// Returns the error statistics over the counted rows.
     pub fn statistics(&self) -> Statistics {
         let pairs: Vec<_> = self.counted().map(Row::pair).collect();
         Statistics::of(&pairs)
     }
 
-    /// The rows that count in the statistics.
+    /// Returns the rows included in the statistics.
     pub fn counted(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.left_out.is_none())
     }
 
-    /// Rows that count, grouped by each property that takes more than one value; numbers in their own order.
+    /// Groups the counted rows by each property with more than one value. Numeric values are sorted
+    /// numerically.
     pub fn groups(&self) -> Vec<(&'static str, Vec<Group>)> {
         let mut names: Vec<&'static str> = Vec::new();
         for facet in self.rows.iter().flat_map(|row| &row.facets) {

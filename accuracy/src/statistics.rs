@@ -1,28 +1,28 @@
-//! How far predictions are off, over the rows of a set.
+//! Error statistics over the rows of a set.
 
 use serde::{Deserialize, Serialize};
 
-/// Errors of the rows of a set, in per cent of the measured value.
+/// Prediction errors in percent of the measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Rows.
+    /// Row count.
     pub count: usize,
-    /// Mean of the absolute errors.
+    /// Mean absolute error.
     pub mean_abs_pct: f64,
-    /// Median of the absolute errors.
+    /// Median absolute error.
     pub median_abs_pct: f64,
     /// 90th percentile of the absolute errors.
     pub p90_abs_pct: f64,
-    /// Largest absolute error.
+    /// Maximum absolute error.
     pub max_abs_pct: f64,
-    /// Mean of the signed errors; positive where predictions are too slow or too large.
+    /// Mean signed error. Positive if predictions are too slow or too large.
     pub bias_pct: f64,
-    /// Rank correlation of predicted and measured values; absent where either does not vary.
+    /// Rank correlation of predicted and measured values. `None` if either is constant.
     pub spearman: Option<f64>,
 }
 
 impl Statistics {
-    /// Of pairs of measured and predicted values.
+    /// Computes the statistics from (measured, predicted) pairs.
     pub fn of(pairs: &[(f64, f64)]) -> Self {
         if pairs.is_empty() {
             return Self::default();
@@ -44,14 +44,14 @@ impl Statistics {
     }
 }
 
-/// The share `q` of sorted values lies below it; between two values it is interpolated.
+/// Returns the quantile `q` of sorted values, with linear interpolation.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let place = q * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     below + (above - below) * place.fract()
 }
 
-/// Spearman's rank correlation: the correlation of ranks, equal values sharing the mean of theirs.
+/// Spearman's rank correlation. Equal values share their mean rank.
 pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     let (a, b) = (ranks(a), ranks(b));
     let mean = f64::midpoint(a.len() as f64, 1.0);
@@ -60,7 +60,7 @@ pub fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
     (spread > 0.0).then(|| product(&a, &b) / spread)
 }
 
-/// Ranks from 1 on; equal values share the mean of their ranks.
+/// Returns ranks starting at 1. Equal values share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -90,13 +90,13 @@ mod tests {
         let value = |a: &[f64], b: &[f64]| spearman(a, b).unwrap();
         assert!((value(&[1.0, 2.0, 3.0], &[10.0, 20.0, 25.0]) - 1.0).abs() < 1e-12);
         assert!((value(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
-        // Ranks 1 2.5 2.5 4 against 1 2 3 4: 4.5 / sqrt(4.5 x 5).
+        // Ranks 1 2.5 2.5 4 and 1 2 3 4: 4.5 / sqrt(4.5 x 5).
         assert!((value(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]) - 4.5 / 22.5_f64.sqrt()).abs() < 1e-12);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(spearman(&[], &[]), None);
     }
 
-    /// Errors of +10, -20, 0 and +30 per cent: absolute 0, 10, 20, 30.
+    /// Errors of +10, -20, 0 and +30 percent. Absolute errors: 0, 10, 20, 30.
     #[test]
     fn errors_are_summed_up() {
         let statistics = Statistics::of(&[(10.0, 11.0), (10.0, 8.0), (10.0, 10.0), (10.0, 13.0)]);

@@ -1,4 +1,4 @@
-//! Published measurements, and the configuration that each row describes.
+//! Published measurements, and the configuration for each row.
 
 mod korthikanti22_memory;
 mod korthikanti22_table5;
@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 
 use crate::set::Set;
 
-/// Reads one file of a folder and predicts its rows.
+/// Predicts the rows of a file in a folder.
 type Measurement = fn(&Path) -> Result<Vec<Set>, Error>;
 
-/// Every published table, in the order of the report.
+/// All published tables in report order.
 pub(crate) const SETS: [Measurement; 7] = [
     korthikanti22_table5::measure,
     korthikanti22_memory::measure,
@@ -33,35 +33,35 @@ pub(crate) const SETS: [Measurement; 7] = [
     paper_pipeweaver::measure,
 ];
 
-/// Why nothing could be measured.
+/// Error during a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file is missing or cannot be read.
+    /// A file is missing or unreadable.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// System error.
         error: csv::Error,
     },
-    /// A cell does not hold what it should.
+    /// A cell has an invalid value.
     #[error("{}, line {line}: column {column:?} holds {value:?}", path.display())]
     Cell {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, starting at 1.
         line: u64,
-        /// The column's name.
+        /// Column name.
         column: String,
-        /// What stands there; empty where the column is missing.
+        /// Cell content. Empty if the column is missing.
         value: String,
     },
     /// The planner has no configuration for a row.
     #[error("{label}: {reason}")]
     Row {
-        /// The row.
+        /// Row label.
         label: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }

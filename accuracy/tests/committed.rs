@@ -1,4 +1,4 @@
-//! What is measured now against docs/accuracy.json, with the folder that PLANSCOPE_DATA names.
+//! Compares current measurements with docs/accuracy.json. Uses the folder in PLANSCOPE_DATA.
 
 use std::collections::BTreeMap;
 use std::path::Path;

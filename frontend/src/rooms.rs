@@ -1,8 +1,9 @@
-//! The rooms of the dashboard: pages whose code is fetched when they are first shown (ADR 38).
+//! Lazily loaded pages: the browser downloads the code of a page at the first visit (ADR 38).
 //!
-//! Only the frame and the gallery are in the module that every visitor loads. Each function below is cut out of it by the
-//! build, with everything that nothing else needs; what some rooms share is fetched with the first of them. A function hands
-//! out the page as a pointer, so that the page itself is made where the router is, in the right owner.
+//! The initial module contains only the frame and the start page. The build splits each function
+//! below into a separate module, together with all code that is used only there. Code shared by
+//! several pages is downloaded with the first of these pages. A function returns the page as a
+//! function pointer, so that the router creates the page with the correct reactive owner.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -31,12 +32,12 @@ use crate::pages::sweeps::SweepsPage;
 use crate::pages::trace::TracePage;
 use crate::pages::traces::TracesPage;
 
-/// Makes a page, wherever its code came from.
+/// Creates the page.
 type Make = fn() -> AnyView;
 
 type Fetched = Pin<Box<dyn Future<Output = Result<Make, SplitLoaderError>>>>;
 
-/// Declares what is cut out: a room, the part of the program that it is in, and its view.
+/// Declares lazily loaded pages: function name, module name, component.
 macro_rules! rooms {
     ($($(#[$doc:meta])* $room:ident in $part:ident is $view:ident;)*) => {$(
         $(#[$doc])*
@@ -51,57 +52,41 @@ macro_rules! rooms {
 }
 
 rooms! {
-    /// The explore page.
     explore in explore is ExplorePage;
-    /// The page of a link that holds its scenario.
+    /// Page for links that contain a scenario.
     contained in explore is ContainedPage;
-    /// What the bar at the top shows on the explore page.
+    /// Export menu in the header on the explore page.
     export_menu in explore is ExportMenu;
-    /// The page of schedules.
     schedules in schedules is SchedulesPage;
-    /// Stored scenarios.
     scenarios in scenarios is ScenariosPage;
-    /// Stored plans.
     plans in plans is PlansPage;
-    /// Uploaded datasets.
     datasets in datasets is DatasetsPage;
-    /// Uploaded traces.
     traces in traces is TracesPage;
-    /// One trace.
     trace in trace is TracePage;
-    /// Observed runs.
     runs in runs is RunsPage;
-    /// One run.
     run in run is RunPage;
-    /// Measured profiles.
     profiles in profiles is ProfilesPage;
-    /// One profile.
     profile in profile is ProfilePage;
-    /// Sweeps.
     sweeps in sweeps is SweepsPage;
-    /// One sweep.
     sweep in sweep is SweepPage;
-    /// Papers.
     papers in papers is PapersPage;
-    /// One paper.
     paper in papers is PaperPage;
-    /// How accurate predictions are.
     accuracy in accuracy is AccuracyPage;
-    /// Session, tokens and audit.
+    /// User session, tokens and audit log.
     access in access is AccessPage;
 }
 
 #[derive(Clone, Copy)]
 enum Code {
-    /// On its way.
+    /// Loading.
     Coming,
-    /// There.
+    /// Loaded.
     Here(Make),
-    /// Not to be had.
+    /// Loading failed.
     Missing,
 }
 
-/// A page and where its code stands; lives as long as the dashboard.
+/// Page with the load state of its code. It exists until the dashboard closes.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
     fetch: fn() -> Fetched,
@@ -113,18 +98,18 @@ impl Room {
         Self { fetch, code: RwSignal::new(Code::Coming) }
     }
 
-    /// The room as a page.
+    /// Returns the view as a page.
     pub(crate) fn page(self) -> impl Fn() -> AnyView + Clone + Send + 'static {
         move || self.view(|| view! { <Coming /> }.into_any(), move || view! { <Missing room=self /> }.into_any())
     }
 
-    /// The room as a part of another page, which can do without it.
+    /// Returns the view as an optional part of another page.
     pub(crate) fn part(self) -> AnyView {
         self.view(|| ().into_any(), || ().into_any())
     }
 
     fn view(self, coming: Make, missing: impl Fn() -> AnyView + Send + 'static) -> AnyView {
-        // At a second visit nothing flashes.
+        // Render loaded code immediately. Otherwise a placeholder flashes at every visit.
         if let Code::Here(make) = self.code.get_untracked() {
             return make();
         }
@@ -149,7 +134,7 @@ impl Room {
     }
 }
 
-/// What stands where a page will be.
+/// Placeholder for a page that is loading.
 #[component]
 fn Coming() -> impl IntoView {
     view! {
@@ -160,11 +145,12 @@ fn Coming() -> impl IntoView {
     }
 }
 
-/// A page whose code cannot be had: the server is gone, or a newer one has other names for it.
+/// Error page for missing code: the server is unreachable, or a newer version uses different file
+/// names.
 #[component]
 fn Missing(room: Room) -> impl IntoView {
     document().set_title("Not loaded · Planscope");
-    // A browser that refuses to reload leaves the page as it is.
+    // If the browser refuses to reload, the page stays unchanged.
     let reload = move |_| drop(window().location().reload());
     view! {
         <main id="main" class="page" tabindex="-1">

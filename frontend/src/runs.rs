@@ -1,7 +1,7 @@
-//! Observed training as pages show it: the points of a run as they come, how they are thinned, what is looked at.
+//! Observed training runs: point storage, live updates, downsampling, view state.
 //!
-//! [`metric`], [`plan_offers`], [`points`], [`thinning`], [`view`] and [`words`] are native and tested; [`feed`] talks to the server;
-//! [`observed`] is the state of the page of one run.
+//! [`metric`], [`plan_offers`], [`points`], [`thinning`], [`view`] and [`words`] have native tests.
+//! [`feed`] communicates with the server; [`observed`] contains the state of the run page.
 
 mod commands;
 mod feed;

@@ -1,18 +1,18 @@
-//! Files that the page makes itself.
+//! File downloads created in the browser.
 
 use leptos::prelude::document;
 use wasm_bindgen::{JsCast, JsValue};
 
-/// Hands a text out as a file.
+/// Downloads a text as a file.
 pub(crate) fn text(name: &str, text: &str) -> Result<(), JsValue> {
     let parts = js_sys::Array::of1(&JsValue::from_str(text));
     let url = web_sys::Url::create_object_url_with_blob(&web_sys::Blob::new_with_str_sequence(&parts)?)?;
     address(name, &url)?;
-    // The download has its own hold on the content from the click on.
+    // The browser retains the content after the click, so the URL can be revoked.
     web_sys::Url::revoke_object_url(&url)
 }
 
-/// Hands out as a file what stands at an address.
+/// Downloads a URL as a file.
 pub(crate) fn address(name: &str, url: &str) -> Result<(), JsValue> {
     let link = document().create_element("a")?.unchecked_into::<web_sys::HtmlElement>();
     link.set_attribute("href", url)?;
@@ -21,7 +21,7 @@ pub(crate) fn address(name: &str, url: &str) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// A name that every system takes; `otherwise` where nothing of it is left.
+/// Returns a file name valid on all systems, or `otherwise` if no valid character remains.
 pub(crate) fn file_name(name: &str, otherwise: &str) -> String {
     let fits = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     let name: String = name.chars().map(|letter| if fits(letter) { letter } else { '-' }).collect();

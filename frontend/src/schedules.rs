@@ -1,7 +1,7 @@
-//! The state of the page of schedules: the question being edited, the last answer, and what of it is looked at.
+//! State of the schedules page: edited input, last response, view settings.
 //!
-//! It outlives the page, so that a look elsewhere loses nothing. [`question`], [`values`], [`grid`], [`link`] and
-//! [`figures`] are native and tested; the rest only shows them.
+//! The state outlives the page, so navigation loses no input. [`question`], [`values`], [`grid`],
+//! [`link`] and [`figures`] have native tests; the other modules contain only views.
 
 mod asking;
 mod cards;
@@ -42,27 +42,25 @@ use crate::form::Form;
 use crate::gantt::{Measure, Selection, TimeWindow, set_measure};
 use crate::undo::History;
 
-/// Where the answer stands.
+/// Request state.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AskState {
-    /// Nothing was asked yet.
     Idle,
-    /// The answer is on its way.
+    /// Waiting for the response.
     Asking,
-    /// It is shown.
+    /// Response displayed.
     Done,
-    /// Nothing is left to ask.
+    /// Nothing to request: no schedule is selected.
     Empty,
-    /// Something went wrong.
     Failed(Failure),
 }
 
-/// The last answer.
+/// Last response.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
-    /// Every schedule, timelines left out.
+    /// All schedules without timelines.
     pub(crate) answer: ScheduleResponse,
-    /// Timelines by key, in the order of the answer.
+    /// Timelines by key, in response order.
     pub(crate) timelines: Vec<(String, Arc<Timeline>)>,
 }
 
@@ -86,7 +84,8 @@ impl Shown {
         self.timelines.iter().find(|timeline| timeline.0 == key).map(|timeline| Arc::clone(&timeline.1))
     }
 
-    /// What the units of this answer are, for the page that shows it: another page's charts are in seconds and bytes.
+    /// Sets the global time and memory units to the units of this response. Other pages use seconds
+    /// and bytes.
     fn measure(&self) {
         set_measure(Measure::Units {
             unit_ns: self.answer.unit_ns as f64,
@@ -99,38 +98,37 @@ impl Shown {
     }
 }
 
-/// The state of the page of schedules.
+/// State of the schedules page.
 #[derive(Clone, Copy)]
 pub(crate) struct Schedules {
-    /// The question as it is edited; null before the page was opened.
+    /// Edited input. Null before the first visit.
     pub(crate) question: RwSignal<Value>,
-    /// What the server finds wrong with it.
+    /// Validation errors from the server.
     pub(crate) errors: RwSignal<FieldErrors>,
-    /// What is no number at all, found here.
+    /// Fields without a valid number, detected in the browser.
     pub(crate) unreadable: RwSignal<FieldErrors>,
-    /// Fields on the page.
+    /// Pointers of the fields on the page.
     pub(crate) fields: RwSignal<BTreeSet<String>>,
-    /// Whether an edit can be undone, and redone.
+    /// Availability of undo and redo.
     pub(crate) undoable: RwSignal<(bool, bool)>,
-    /// The last answer; it stays while the next one is on its way.
+    /// Last response. It stays visible during the next request.
     pub(crate) shown: RwSignal<Option<Arc<Shown>>>,
-    /// Where the answer stands.
     pub(crate) state: RwSignal<AskState>,
-    /// Baseline and order.
+    /// Baseline and sort order.
     pub(crate) view: RwSignal<link::View>,
-    /// Shown range of the time axis.
+    /// Visible time range.
     pub(crate) window: RwSignal<TimeWindow>,
-    /// Span that is selected.
+    /// Selected span.
     pub(crate) selection: RwSignal<Option<Selection>>,
     /// Span under the pointer.
     pub(crate) hover: RwSignal<Option<Selection>>,
-    /// What could not be opened, and why.
+    /// Error message for input that could not be opened.
     pub(crate) unopened: RwSignal<Option<String>>,
-    /// Key of the table whose editor opens by itself.
+    /// Key of the table whose editor expands automatically.
     pub(crate) fresh: RwSignal<Option<String>>,
-    /// Tables that are too long for a link.
+    /// Number of tables too long for a link.
     pub(crate) unlinked: RwSignal<usize>,
-    /// Whether this page is the one that is shown.
+    /// True while the schedules page is displayed.
     pub(crate) on_page: RwSignal<bool>,
     history: StoredValue<History<Value>>,
     generation: StoredValue<u64>,
@@ -140,7 +138,6 @@ pub(crate) struct Schedules {
 }
 
 impl Schedules {
-    /// An empty page.
     pub(crate) fn new() -> Self {
         Self {
             question: RwSignal::new(Value::Null),
@@ -166,14 +163,14 @@ impl Schedules {
         }
     }
 
-    /// The page is shown from now on, with times in the units of the last answer.
+    /// Marks the page as displayed and sets the units of the last response.
     pub(crate) fn enter(self) {
         set_measure(Measure::Units { unit_ns: 1e6, activation_bytes: 1e6 });
         self.shown.with_untracked(|shown| shown.iter().for_each(|shown| shown.measure()));
         self.on_page.set(true);
     }
 
-    /// The question as a form.
+    /// Returns the input as a form.
     pub(crate) fn form(self) -> Form {
         let change = Callback::new(move |(place, value): (String, Option<Value>)| {
             self.edit(&place, |json| question::change(json, &place, value));
@@ -182,7 +179,7 @@ impl Schedules {
         Form { document: question, errors, unreadable, fields, change }
     }
 
-    /// Changes the question under the name of the edited place, for undo, and asks again.
+    /// Applies an edit, records it for undo under the name of the field, and sends a new request.
     pub(crate) fn edit(self, place: &str, change: impl FnOnce(&mut Value)) {
         let before = self.question.get_untracked();
         let mut after = before.clone();
@@ -193,12 +190,10 @@ impl Schedules {
         }
     }
 
-    /// Takes the last edit back.
     pub(crate) fn undo(self) {
         self.step(History::undo);
     }
 
-    /// Makes the edit again that was taken back.
     pub(crate) fn redo(self) {
         self.step(History::redo);
     }
@@ -210,13 +205,13 @@ impl Schedules {
         }
     }
 
-    /// Throws the question away and begins with the first one; this can be undone.
+    /// Resets the input to the default. This can be undone.
     pub(crate) fn start_afresh(self) {
         self.view.set(link::View::default());
         self.edit("", |json| *json = question::first());
     }
 
-    /// Opens a table beside the others.
+    /// Adds a table.
     pub(crate) fn open_table(self, name: &str, csv: String) {
         let mut added = String::new();
         self.edit("/imported", |json| added = question::add_table(json, name, csv));
@@ -240,7 +235,7 @@ impl Schedules {
     }
 }
 
-/// The state of the page of schedules.
+/// Returns the state of the schedules page from the context.
 pub(crate) fn use_schedules() -> Schedules {
     expect_context()
 }

@@ -1,31 +1,31 @@
-//! Files on their way to the server, which can be called back.
+//! Cancellable file uploads.
 
 use leptos::prelude::*;
 use serde::de::DeserializeOwned;
 
 use crate::client::{self, Abort, Body, Failure};
 
-/// The files of one place that are on their way.
+/// Active uploads of a drop area.
 #[derive(Clone, Copy)]
 pub(crate) struct Sending {
-    /// Those on their way, by number.
+    /// Active uploads by number.
     under_way: StoredValue<Vec<(u64, Option<Abort>)>, LocalStorage>,
     count: RwSignal<usize>,
     sent: StoredValue<u64>,
 }
 
 impl Sending {
-    /// Nothing is on its way.
     pub(crate) fn new() -> Self {
         Self { under_way: StoredValue::new_local(Vec::new()), count: RwSignal::new(0), sent: StoredValue::new(0) }
     }
 
-    /// How many are on their way.
+    /// Returns the number of active uploads.
     pub(crate) fn count(self) -> usize {
         self.count.get()
     }
 
-    /// Sends a file and gives the answer; nothing where it was called back, or the page is gone.
+    /// Uploads a file and returns the response. Returns `None` if the upload was cancelled or the
+    /// user left the page.
     pub(crate) async fn send<T: DeserializeOwned>(self, url: &str, file: web_sys::File) -> Option<Result<T, Failure>> {
         let number = self.sent.try_update_value(|sent| {
             *sent += 1;
@@ -45,7 +45,7 @@ impl Sending {
         waits.then_some(answer)
     }
 
-    /// Calls all of them back: their answers are dropped, and the server stops reading where it still does.
+    /// Cancels all uploads. Their responses are discarded, and the server stops reading.
     pub(crate) fn call_back(self) {
         let all = self.under_way.try_update_value(std::mem::take).unwrap_or_default();
         for (_, abort) in all {

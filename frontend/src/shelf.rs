@@ -1,6 +1,7 @@
-//! A list of stored things, the same for every kind: search, tags, orders, pages, pins, words, deletion with a way back.
+//! Generic list view for stored objects: search, tags, sorting, pagination, pins, annotations,
+//! deletion with undo.
 //!
-//! What is asked for stands in the address, so that links and the back button work.
+//! The URL contains the list parameters, so links and the back button work.
 
 mod controls;
 mod line;
@@ -25,123 +26,118 @@ use line::Line;
 pub(crate) use question::Question;
 pub(crate) use words_form::tags_of;
 
-/// Words that are typed closer together than this are asked for once.
+/// Debounce interval for the search in ms.
 const TYPING_MS: i32 = 250;
-/// Things that change by themselves are looked at again so often.
+/// Refresh interval in ms for lists with objects that change on the server.
 const AGAIN_MS: i32 = 5_000;
 
-/// A column behind the name.
+/// Column after the name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
-    /// Its heading.
     pub(crate) title: &'static str,
-    /// Name of its order, where the list can be sorted by it.
+    /// Sort key, if the list is sortable by this column.
     pub(crate) sort: Option<&'static str>,
-    /// Whether it holds numbers.
     pub(crate) is_number: bool,
 }
 
 impl Column {
-    /// A column of words.
+    /// Creates a text column.
     pub(crate) const fn words(title: &'static str, sort: Option<&'static str>) -> Self {
         Self { title, sort, is_number: false }
     }
 
-    /// A column of numbers.
+    /// Creates a numeric column.
     pub(crate) const fn number(title: &'static str, sort: Option<&'static str>) -> Self {
         Self { title, sort, is_number: true }
     }
 }
 
-/// One more choice above the list.
+/// Additional filter above the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// Its key in the address and in the API.
+    /// Key in the URL and in the API.
     pub(crate) key: &'static str,
-    /// What it chooses, for those who cannot see it.
+    /// Accessible label.
     pub(crate) label: &'static str,
-    /// Shown where nothing is chosen.
+    /// Text of the option without a filter.
     pub(crate) any: &'static str,
-    /// Values and their words.
+    /// Option values and texts.
     pub(crate) options: Vec<(String, String)>,
 }
 
-/// What lists show of anything.
+/// Common fields of listed objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct About {
-    /// Identifier.
     pub(crate) id: String,
-    /// Name to show.
+    /// Display name.
     pub(crate) name: String,
-    /// Note beside it.
     pub(crate) note: Option<String>,
-    /// Tags.
     pub(crate) tags: Vec<String>,
-    /// Whether it stands in front.
+    /// True if the object is pinned to the top.
     pub(crate) pinned: bool,
-    /// Whether it is deleted and can come back.
+    /// True if the object is deleted and can be restored.
     pub(crate) deleted: bool,
-    /// Its page.
+    /// URL of the page.
     pub(crate) href: String,
-    /// Where it is changed and deleted.
+    /// API URL for changes and deletion.
     pub(crate) url: String,
-    /// Where it is brought back; empty where it is never deleted by itself.
+    /// API URL that restores the object. Empty if the object cannot be deleted directly.
     pub(crate) restore: String,
 }
 
-/// A thing that stands in the list without being saved by hand.
+/// Object that is listed without an explicit save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Undo {
-    /// Reason, as a mark behind its name.
+    /// Reason, displayed after the name.
     pub(crate) reason: &'static str,
-    /// Tooltip of the button.
+    /// Button tooltip.
     pub(crate) hint: &'static str,
-    /// URL whose DELETE takes it out of the list.
+    /// URL. A DELETE request removes the object from the list.
     pub(crate) url: String,
 }
 
-/// A kind of stored things.
+/// Kind of stored objects.
 pub(crate) trait Kept: Clone + PartialEq + Send + Sync + 'static {
-    /// What the API answers.
+    /// API response type.
     type List: DeserializeOwned + 'static;
-    /// Names the list in tests.
+    /// Identifier in tests.
     const KIND: &'static str;
-    /// One of them, and several, in words.
+    /// Singular and plural noun.
     const NOUN: (&'static str, &'static str);
-    /// Where they are listed.
+    /// API URL of the list.
     const URL: &'static str;
-    /// What the search looks at, in words.
+    /// Description of the searched fields.
     const SEARCHED: &'static str;
-    /// Columns behind the name.
+    /// Columns after the name.
     const COLUMNS: &'static [Column];
 
-    /// Whether they are deleted, and come back, by themselves.
+    /// True if objects can be deleted and restored directly.
     const CAN_BE_DELETED: bool = true;
 
-    /// The things of an answer, and what it says of all of them.
+    /// Splits a response into objects and list information.
     fn unpack(list: Self::List) -> (Vec<Self>, ListPage);
-    /// What lists show of anything.
+    /// Returns the common fields.
     fn about(&self) -> About;
-    /// What stands in the columns.
+    /// Returns the cells, in column order.
     fn cells(&self) -> Vec<AnyView>;
-    /// Reason why it stands in the list without being saved by hand, and the way to take it out again.
+    /// Returns the reason for a listing without an explicit save, and the way to remove it.
     fn undo(&self) -> Option<Undo> {
         None
     }
-    /// Whether it changes by itself.
+    /// True if the object changes on the server.
     fn moves(&self) -> bool {
         false
     }
-    /// One more choice above the list.
+    /// Returns an additional filter.
     fn choice() -> Option<Choice> {
         None
     }
 }
 
-/// What is known of a list.
+/// Loaded objects and list information, or the request failure. `None` before the first response.
 type Known<T> = Option<Result<(Vec<T>, ListPage), Failure>>;
 
-/// The state of a list.
+/// List state.
 pub(crate) struct Shelf<T: Kept> {
     pub(crate) known: RwSignal<Known<T>>,
     pub(crate) question: Memo<Question>,
@@ -163,13 +159,13 @@ impl<T: Kept> Clone for Shelf<T> {
 }
 
 impl<T: Kept> Shelf<T> {
-    /// The list that the address asks for.
+    /// Creates a list from the parameters in the URL.
     pub(crate) fn new() -> Self {
         let (query, location, navigate) = (use_query_map(), use_location(), use_navigate());
         let choice = T::choice().map(|choice| choice.key);
         let here = location.pathname.get_untracked();
         let question = Memo::new(move |before: Option<&Question>| {
-            // While another page is on its way its query is none of ours.
+            // During navigation the query belongs to another page.
             if location.pathname.get() != here
                 && let Some(before) = before
             {
@@ -197,7 +193,7 @@ impl<T: Kept> Shelf<T> {
         shelf
     }
 
-    /// Asks for another part of the list; a step in the browser's history unless it replaces this one.
+    /// Changes the list parameters. Adds a browser history entry unless `is_replaced` is true.
     pub(super) fn ask(self, change: impl FnOnce(&mut Question), is_replaced: bool) {
         let mut question = self.question.get_untracked();
         change(&mut question);
@@ -206,7 +202,6 @@ impl<T: Kept> Shelf<T> {
         }
     }
 
-    /// Asks the server again.
     pub(crate) fn reload(self) {
         let Some(asked) = self.question.try_get_untracked() else { return };
         let url = format!("{}{}", T::URL, asked.query(T::choice().map(|choice| choice.key), client::encode));
@@ -219,7 +214,7 @@ impl<T: Kept> Shelf<T> {
         });
     }
 
-    /// Asks again while things change by themselves.
+    /// Refreshes the list periodically while it contains changing objects.
     fn keep_fresh(self) {
         spawn_local(async move {
             loop {
@@ -232,7 +227,7 @@ impl<T: Kept> Shelf<T> {
         });
     }
 
-    /// Tells the server something, then shows the list as it is now.
+    /// Sends a change to the server, then reloads the list.
     pub(super) fn tell(self, method: &'static str, url: String, body: Body) {
         spawn_local(async move {
             let answer = client::tell(method, &url, body).await;
@@ -242,7 +237,7 @@ impl<T: Kept> Shelf<T> {
         });
     }
 
-    /// Deletes a thing; a toast offers the way back.
+    /// Deletes an object and shows a toast with an undo button.
     pub(super) fn delete(self, about: &About) {
         let gone = Callback::new(move |id: String| {
             self.known.try_update(|known| {
@@ -254,7 +249,8 @@ impl<T: Kept> Shelf<T> {
             });
             self.reload();
         });
-        // At once, as it leaves the list; what is brought back is opened again soon enough.
+        // Update recent scenarios immediately. A restored scenario is added again when the user
+        // opens it.
         if T::KIND == "scenarios" {
             recent::forget(&about.id);
         }
@@ -262,7 +258,7 @@ impl<T: Kept> Shelf<T> {
         self.deletions.delete_restorable(about.id.clone(), about.name.clone(), urls, gone);
     }
 
-    /// The things that are shown.
+    /// Returns the displayed objects.
     fn shown(self) -> Vec<T> {
         self.known.with(|known| match known {
             Some(Ok((things, _))) => things.clone(),
@@ -270,7 +266,7 @@ impl<T: Kept> Shelf<T> {
         })
     }
 
-    /// Number of the shown things that are deleted and can still be brought back with the toast.
+    /// Number of displayed objects that are deleted but can be restored from the toast.
     pub(super) fn leaving(self) -> usize {
         self.known.with(|known| match known {
             Some(Ok((things, _))) => things.iter().filter(|thing| self.deletions.is_waiting(&thing.about().id)).count(),
@@ -278,7 +274,7 @@ impl<T: Kept> Shelf<T> {
         })
     }
 
-    /// What is said of all of them.
+    /// Returns the list information.
     pub(super) fn page(self) -> ListPage {
         let leaving = self.leaving() as u64;
         self.known.with(|known| match known {
@@ -288,7 +284,7 @@ impl<T: Kept> Shelf<T> {
     }
 }
 
-/// What there is to show.
+/// Display state.
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
     Loading,
@@ -297,16 +293,17 @@ enum Phase {
     Listed,
 }
 
-/// A list with everything around it.
+/// List with all controls.
 #[component]
 pub(crate) fn ShelfView<T: Kept>(
-    /// The list.
+    /// List state.
     shelf: Shelf<T>,
-    /// What to do where nothing is stored at all.
+    /// View for an empty collection.
     #[prop(into)]
     empty: ViewFn,
 ) -> impl IntoView {
-    // Lists change while somebody types or reaches for a button: lines stay, only what they say changes.
+    // Retain row elements and update only their content, because lists may refresh while the user
+    // types or clicks.
     let shown = Memo::new(move |_| shelf.shown());
     let ids = Memo::new(move |_| {
         let ids = shown.with(|things| things.iter().map(|thing| thing.about().id).collect::<Vec<_>>());
@@ -314,7 +311,7 @@ pub(crate) fn ShelfView<T: Kept>(
     });
     let phase = Memo::new(move |_| {
         let is_open = shelf.question.with(Question::is_open);
-        // The last thing leaves the list when it is deleted, not when the toast disappears.
+        // The list becomes empty when the last object is deleted, not when its toast disappears.
         let is_all_gone = shelf.page().total == 0 && ids.with(Vec::is_empty);
         shelf.known.with(|known| match known {
             None => Phase::Loading,
@@ -374,7 +371,7 @@ pub(crate) fn ShelfView<T: Kept>(
     }
 }
 
-/// From an empty list to what was deleted of it.
+/// Link from an empty list to the deleted objects.
 #[component]
 fn DeletedLink<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     let words = move || (shelf.page().deleted_bytes > 0).then(|| format!("Deleted {} that can be restored", T::NOUN.1));
@@ -385,7 +382,7 @@ fn DeletedLink<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     }
 }
 
-/// How many there are, and what they take.
+/// Formats object count and storage size.
 fn total_words<T: Kept>(page: &ListPage) -> String {
     let noun = if page.total == 1 { T::NOUN.0 } else { T::NOUN.1 };
     let mut words = format!("{} {noun}. ", format::count(page.total));

@@ -1,40 +1,41 @@
-//! What the browser remembers. A browser that refuses to remember is no error: the page works without.
+//! Browser local storage. The dashboard also works if the browser disables storage.
 
 use leptos::prelude::window;
 
-/// Key of the chosen theme; `start.js` reads it too, before the first paint.
+/// Key of the theme. `start.js` reads it before the first paint.
 pub(crate) const THEME: &str = "planscope.theme";
-/// Key of the scenario that is being edited.
+/// Key of the edited scenario.
 pub(crate) const DRAFT: &str = "planscope.draft";
-/// Key of the question of the page of schedules, as its link writes it.
+/// Key of the schedules page input, in link format.
 pub(crate) const SCHEDULES: &str = "planscope.schedules";
 
-/// Key of the figures of a run's budget.
+/// Key of the budget input.
 pub(crate) const BUDGET: &str = "planscope.budget";
 
-/// Key of the scenarios that were opened last.
+/// Key of the recent scenarios.
 pub(crate) const RECENT: &str = "planscope.recent";
 
-/// Key of the scenario that others are held against.
+/// Key of the pinned scenario.
 pub(crate) const PINNED: &str = "planscope.pinned";
 
-/// What stands under a key.
+/// Returns the value of a key.
 pub(crate) fn read(key: &str) -> Option<String> {
     window().local_storage().ok().flatten()?.get_item(key).ok().flatten()
 }
 
-/// Remembers a value.
+/// Stores a value.
 pub(crate) fn write(key: &str, value: &str) {
     if let Some(storage) = window().local_storage().ok().flatten() {
-        // Private windows and full disks refuse; the value then lasts as long as the page.
+        // Storage fails in private windows and on full disks. The value is then lost when the page
+        // closes.
         drop(storage.set_item(key, value));
     }
 }
 
-/// Forgets a value.
+/// Removes a value.
 pub(crate) fn forget(key: &str) {
     if let Some(storage) = window().local_storage().ok().flatten() {
-        // As above: what cannot be stored need not be forgotten.
+        // Ignore errors: a value that cannot be stored needs no removal.
         drop(storage.remove_item(key));
     }
 }

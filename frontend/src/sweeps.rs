@@ -1,4 +1,4 @@
-//! What pages of sweeps share: following one, and lines of its pictures.
+//! Shared code for sweep pages: progress updates and chart curves.
 
 mod making;
 mod scaling;
@@ -12,16 +12,16 @@ use leptos::prelude::*;
 use crate::charts::{Curve, Dash, Form, Stroke};
 use crate::client::{self, Body, Failure, PAUSES_MS, pause};
 
-/// How often a sweep at work is looked at.
+/// Poll interval in ms for a running sweep.
 const LOOK_MS: i32 = 600;
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Alternating];
 
-/// The page of a sweep.
+/// URL of a sweep page.
 pub(crate) fn page(id: &str) -> String {
     format!("/sweeps/{id}")
 }
 
-/// Whether points of it are planned at the moment.
+/// True while points are being planned.
 pub(crate) fn is_running(sweep: &StoredSweep) -> bool {
     sweep.progress.state == SweepState::Running
 }
@@ -36,8 +36,8 @@ pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, Failure> {
     client::get(&path::sweep(&stored.id)).await
 }
 
-/// Looks at a sweep until nobody plans it any more; `seen` gets every look, and ends it with `false`. A server that is restarted
-/// goes on with it, and is waited for.
+/// Polls a sweep until planning stops. `seen` receives each update and stops polling if it returns
+/// `false`. After a server restart the sweep continues, so polling retries.
 pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -> bool) -> Result<(), Failure> {
     while seen(&sweep) && is_running(&sweep) {
         pause(LOOK_MS).await;
@@ -56,7 +56,7 @@ pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -
     Ok(())
 }
 
-/// The lines of a picture over one axis, a curve per planner; points without a plan leave no mark.
+/// Returns the curves of a picture over one axis, by planner. Infeasible points are omitted.
 pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
     let curve = |(place, layer): (usize, &Layer)| {
         let cells = layer.cells.first()?;
@@ -70,12 +70,12 @@ pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
     picture.layers.iter().enumerate().filter_map(curve).collect()
 }
 
-/// Where a value stands on its axis: at the number, or at its place where it is none.
+/// Axis position of a value: the number, or the index for non-numeric values.
 fn position(axis: &LabelledAxis, place: usize) -> f64 {
     axis.numbers.as_ref().and_then(|numbers| numbers.get(place).copied()).unwrap_or(place as f64)
 }
 
-/// Which points have no plan, and why; the first few.
+/// Lists the first infeasible points and the reasons.
 pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
     let mut found = Vec::new();
     for layer in &picture.layers {
@@ -89,12 +89,11 @@ pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
     found
 }
 
-/// How far a sweep is, with a way to end it or to go on.
+/// Sweep progress with buttons that stop and resume it.
 #[component]
 pub(crate) fn Progress(
-    /// The sweep.
     sweep: Signal<StoredSweep>,
-    /// Told when it is to be ended, or started.
+    /// Receives true to start and false to stop.
     on_switch: Callback<bool>,
 ) -> impl IntoView {
     let running = Memo::new(move |_| sweep.with(is_running));

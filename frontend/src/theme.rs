@@ -1,17 +1,14 @@
-//! Light, dark, or what the system says.
+//! Colour theme: light, dark, or system setting.
 
 use leptos::prelude::*;
 
 use crate::storage;
 
-/// The chosen theme.
+/// Selected theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// What the system says.
     System,
-    /// Light.
     Light,
-    /// Dark.
     Dark,
 }
 
@@ -32,7 +29,7 @@ impl Theme {
         }
     }
 
-    /// Dark or light, the system asked where it decides.
+    /// Resolves the theme to dark (true) or light (false).
     const fn is_dark(self, system_is_dark: bool) -> bool {
         match self {
             Self::System => system_is_dark,
@@ -41,7 +38,8 @@ impl Theme {
         }
     }
 
-    /// The next choice of the toggle. The first press away from the system's choice always changes the look.
+    /// Returns the next theme of the toggle. The first click after the system setting always
+    /// changes the colours.
     const fn next(self, system_is_dark: bool) -> Self {
         match (self, system_is_dark) {
             (Self::System, false) | (Self::Light, true) => Self::Dark,
@@ -55,14 +53,14 @@ fn system_is_dark() -> bool {
     window().match_media("(prefers-color-scheme: dark)").ok().flatten().is_some_and(|query| query.matches())
 }
 
-/// The button that changes the theme. The resolved theme stands in `data-theme` of the document.
+/// Theme button. The resolved theme is in the `data-theme` attribute of the document.
 #[component]
 pub(crate) fn ThemeToggle() -> impl IntoView {
     let theme = RwSignal::new(storage::read(storage::THEME).map_or(Theme::System, |text| Theme::parse(&text)));
     let apply = move || {
         let name = if theme.get_untracked().is_dark(system_is_dark()) { "dark" } else { "light" };
         if let Some(root) = document().document_element() {
-            // Setting an attribute of a fixed valid name cannot fail.
+            // Setting an attribute with a valid name cannot fail.
             drop(root.set_attribute("data-theme", name));
         }
     };
@@ -73,7 +71,7 @@ pub(crate) fn ThemeToggle() -> impl IntoView {
     if let Ok(Some(query)) = window().match_media("(prefers-color-scheme: dark)") {
         let changed = wasm_bindgen::closure::Closure::<dyn Fn()>::new(apply);
         query.set_onchange(Some(wasm_bindgen::JsCast::unchecked_ref(changed.as_ref())));
-        // The toggle lives as long as the page, and so does what listens for it.
+        // The listener lives as long as the page.
         changed.forget();
         std::mem::forget(query);
     }

@@ -1,7 +1,8 @@
-//! Observed traces: the chart of what ran on every thread and stream, and the same beside a plan.
+//! Recorded traces: a chart of all threads and streams, and a comparison with a plan.
 //!
-//! [`layout`] (which lane stands where), [`hit`] and [`palette`] are pure and tested natively; [`paint`] only calls the canvas,
-//! [`chart`] decides when, and fetches what is in view; [`viewer`] is the component.
+//! [`layout`] (lane positions), [`hit`] and [`palette`] are pure functions with native tests.
+//! [`paint`] only calls the canvas API. [`chart`] decides when to paint and fetches visible data.
+//! [`viewer`] is the component.
 
 mod alignment;
 mod busy;

@@ -1,6 +1,6 @@
-//! Undo and redo of edits.
+//! Undo and redo.
 
-/// States before and after the present one.
+/// Previous and undone states.
 #[derive(Debug, Default)]
 pub(crate) struct History<T> {
     past: Vec<T>,
@@ -8,13 +8,14 @@ pub(crate) struct History<T> {
     last: Option<(String, f64)>,
 }
 
-/// Edits of one field closer together than this are one step: a dragged slider is undone at once.
+/// Maximum interval in ms between edits of the same field in one undo step. A slider drag is a
+/// single step.
 const ONE_STEP_MS: f64 = 800.0;
-/// Older steps are forgotten.
+/// Maximum number of undo steps.
 const STEPS: usize = 200;
 
 impl<T> History<T> {
-    /// Notes that `before` is about to be replaced by an edit of `field`.
+    /// Records state `before` an edit of `field`.
     pub(crate) fn edited(&mut self, before: T, field: &str, now_ms: f64) {
         let continues = self.last.as_ref().is_some_and(|(name, at)| name == field && now_ms - at < ONE_STEP_MS);
         self.last = Some((field.to_owned(), now_ms));
@@ -28,7 +29,7 @@ impl<T> History<T> {
         self.past.push(before);
     }
 
-    /// The state before the last edit; `present` can be had again by [`Self::redo`].
+    /// Returns the previous state. [`Self::redo`] restores `present`.
     pub(crate) fn undo(&mut self, present: T) -> Option<T> {
         let before = self.past.pop()?;
         self.future.push(present);
@@ -36,7 +37,7 @@ impl<T> History<T> {
         Some(before)
     }
 
-    /// The state that the last undo left.
+    /// Returns the state before the last undo.
     pub(crate) fn redo(&mut self, present: T) -> Option<T> {
         let after = self.future.pop()?;
         self.past.push(present);
@@ -44,12 +45,10 @@ impl<T> History<T> {
         Some(after)
     }
 
-    /// Whether there is something to undo.
     pub(crate) fn can_undo(&self) -> bool {
         !self.past.is_empty()
     }
 
-    /// Whether there is something to redo.
     pub(crate) fn can_redo(&self) -> bool {
         !self.future.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Uploading files of lengths: drop them, look at what was read, change how it is read, store it.
+//! Uploads length files: drop, preview, adjust parsing, store.
 
 mod card;
 mod choice;
@@ -20,20 +20,20 @@ use import::Import;
 use options::PreprocessingField;
 pub(crate) use report::ImportReportView;
 
-/// A place to drop files of lengths on, and the card of what was dropped.
+/// Drop area for length files, and a card for the dropped files.
 #[component]
 pub(crate) fn Upload(
-    /// A single line instead of a field to aim at.
+    /// True for a single line instead of a large drop area.
     compact: bool,
-    /// Text of the button that stores.
+    /// Text of the store button.
     action: &'static str,
     #[prop(into)] on_uploaded: Callback<Uploaded>,
-    /// Called when files are chosen.
+    /// Called when files are selected.
     #[prop(optional, into)]
     on_begin: Option<Callback<()>>,
 ) -> impl IntoView {
     let import = Import::new();
-    // Progress is shown in the card.
+    // The card shows the progress.
     let idle = Sending::new();
     let files = StoredValue::new_local(Vec::<web_sys::File>::new());
     let take = move |file: web_sys::File| {
@@ -41,7 +41,7 @@ pub(crate) fn Upload(
         if files.with_value(Vec::len) > 1 {
             return;
         }
-        // Files that are chosen together come one after the other, all of them before this runs.
+        // Files selected together trigger separate events. All events arrive before this task runs.
         spawn_local(async move {
             let files = files.try_update_value(std::mem::take).unwrap_or_default();
             if !files.is_empty() {

@@ -1,4 +1,4 @@
-//! The right of the explore page: what is selected, and why the plan is what it is.
+//! Right column on the explore page: selection, and the explanation of the plan.
 
 use api::planner::outcome::{Answer, IterationMetrics, Loser, Search, SolverStatus};
 use leptos::prelude::*;
@@ -10,10 +10,9 @@ use crate::gantt;
 use crate::gantt::describe::Details;
 use crate::results::{chosen_planner, degrees};
 
-/// Losers shown first; the others are under "more".
+/// Number of rejected candidates before "more".
 const FIRST_LOSERS: usize = 5;
 
-/// Selection and reasons.
 #[component]
 pub(crate) fn WhyPanel() -> impl IntoView {
     let explore = use_explore();
@@ -46,7 +45,7 @@ pub(crate) fn WhyPanel() -> impl IntoView {
     }
 }
 
-/// The selected span, or how to select one.
+/// Selected span, or instructions for selecting a span.
 #[component]
 fn SelectionPanel() -> impl IntoView {
     let explore = use_explore();
@@ -152,7 +151,7 @@ fn microbatches(count: u32) -> String {
     format!("{count} {}", if count == 1 { "microbatch" } else { "microbatches" })
 }
 
-/// What the search looked at and why the losers lost.
+/// Candidates of the search, and the reasons for their rejection.
 #[component]
 fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
     let Search { candidates, simulated, pruned, rejected, losers, rejections, .. } = search;

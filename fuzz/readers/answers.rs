@@ -1,10 +1,10 @@
-//! What the browser takes apart: timelines, overviews, answers to what-ifs and views of traces.
+//! Data decoded in the browser: timelines, overviews, what-if responses, trace views.
 
 use api::timeline::{self, overview};
 use api::trace;
 use api::what_if;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     if let Ok(read) = timeline::decode(bytes) {
         let written = timeline::encode(&read);

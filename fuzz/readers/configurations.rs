@@ -1,9 +1,9 @@
-//! Tables of configurations, estimated as `planscope estimate` does.
+//! Configuration tables, as in `planscope estimate`.
 
 use ingest::configurations;
 use planner::estimate::estimate;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     if let Ok(table) = configurations::read(bytes) {
         let mut answer = Vec::new();

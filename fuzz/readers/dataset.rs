@@ -1,9 +1,10 @@
-//! Length files of every format; a first byte below four says which column is asked for, one below eight which rule reads media.
+//! Length files in all formats. A first byte below 4 selects the column, a byte from 4 to 7 selects
+//! the media rule.
 
 use ingest::dataset;
 use planner::workload::preprocessing::Preprocessing;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let (asked, bytes) = match bytes {
         [0, rest @ ..] => (Some("1"), rest),

@@ -1,12 +1,12 @@
-//! Length files that come in pieces, Arrow files from a source, and the footer of a Parquet file by itself.
+//! Length files in chunks, Arrow files from a source, and a Parquet footer alone.
 
 use ingest::dataset::parquet::{self, Footer};
 use ingest::dataset::{Options, Stream, arrow, merge};
 
-/// Most bytes that an input unpacks to.
+/// Maximum unpacked size of an input in bytes.
 const UNPACKED: u64 = 8 << 20;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let options = Options::default();
     let _ = Stream::is_packed(bytes);

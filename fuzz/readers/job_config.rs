@@ -1,11 +1,11 @@
-//! Configurations of training jobs, of every format.
+//! Training job configurations in all formats.
 
 use ingest::job_config;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     match job_config::read("job.toml", bytes) {
-        // Scenarios are written as JSON and validated; neither may panic.
+        // Writing a scenario as JSON and validating it must not panic.
         Ok(config) => {
             let written = serde_json::to_string(&config.scenario).expect("a scenario is JSON");
             drop(planner::scenario::parse(&written));

@@ -1,4 +1,4 @@
-//! What each fuzz target does with an input. `tests/tests/fuzz` compiles this file too and calls the same functions.
+//! Fuzz target functions. `tests/tests/fuzz` compiles this file too and calls the same functions.
 
 pub mod answers;
 pub mod configurations;
@@ -19,10 +19,10 @@ pub mod tensorboard;
 pub mod tokenizer;
 pub mod trace;
 
-/// What a target does with an input.
+/// Fuzz target function.
 pub type Read = fn(&[u8]);
 
-/// Every reader by the name of its target and of its folder of seeds.
+/// All readers by the name of their target, which is also the name of their seed folder.
 pub const ALL: [(&str, Read); 18] = [
     ("answers", answers::read),
     ("configurations", configurations::read),

@@ -1,10 +1,10 @@
-//! Links that hold a scenario: as text, and with bytes and JSON packed as they should be.
+//! Links that contain a scenario: as text, and as correctly packed bytes and JSON.
 
 use api::contained::{self, FIRST_FORM};
 use data_encoding::BASE64URL_NOPAD;
 use miniz_oxide::deflate::compress_to_vec;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         drop(contained::read(text));
@@ -13,7 +13,7 @@ pub fn read(bytes: &[u8]) {
     drop(contained::read(&format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(bytes))));
     let packed = compress_to_vec(bytes, 1);
     if let Ok(scenario) = contained::read(&format!("{FIRST_FORM}{}", BASE64URL_NOPAD.encode(&packed))) {
-        // What was read once is written and read again.
+        // A valid link is written and read again.
         if let Ok(link) = contained::write(&scenario.to_string()) {
             assert_eq!(contained::read(&link), Ok(scenario));
         }

@@ -1,8 +1,8 @@
-//! Whole logs of every format, packed or not.
+//! Complete logs in all formats, compressed or not.
 
 use ingest::log::{self, Limits};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let limits = Limits { file_bytes: 8 << 20, record_bytes: 1 << 20, ..Limits::default() };
     match log::import(bytes, &limits) {

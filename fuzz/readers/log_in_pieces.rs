@@ -1,8 +1,9 @@
-//! A log that comes in pieces says what it says as a whole: the first byte is the length of a piece.
+//! A log in chunks must give the same result as the complete log. The first byte is the chunk
+//! length.
 
 use ingest::log::{LogParser, Point, Report};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let Some((&length, text)) = bytes.split_first() else { return };
     assert_eq!(points(text, usize::from(length).max(1)), points(text, text.len().max(1)));

@@ -1,8 +1,8 @@
-//! What the head of a log states of its job.
+//! Job information at the beginning of a log.
 
 use ingest::log::{JobSetups, job_setup};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let _ = job_setup(bytes);
     let mut setups = JobSetups::new(None);

@@ -1,8 +1,8 @@
-//! Tables of patterns that a user writes: the table up to a line `---`, the log behind it.
+//! Custom pattern tables. The table ends at a line `---`; the log follows.
 
 use ingest::log::{self, Limits, LogParser, LogTable};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (table, lines) = text.split_once("\n---\n").unwrap_or((&text, "step 1 loss 2\n"));

@@ -1,8 +1,8 @@
-//! Profiles of kernels, layers and schemes; every reader sees every file.
+//! Kernel, layer and scheme profiles. All readers read every file.
 
 use ingest::profile::{self, Hints, layers, schemes};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let hints = match bytes.len() % 3 {
         0 => Hints::default(),

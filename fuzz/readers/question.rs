@@ -1,11 +1,11 @@
-//! Questions to the schedule bench and to the solver, times of actions, formulas.
+//! Requests to the schedule comparison and to the solver, action times, formulas.
 
 use planner::cost::overrides::Formula;
 use planner::schedule_comparison;
 use planner::schedule_comparison::{Limits, ValidRequest};
 use planner::solve;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match schedule_comparison::parse(text) {

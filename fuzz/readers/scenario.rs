@@ -1,9 +1,9 @@
-//! Scenarios: what is accepted has one identifier, whatever way it is written.
+//! Scenarios. A valid scenario has the same identifier in any notation.
 
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{ValidScenario, parse};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let scenario = match parse(text) {

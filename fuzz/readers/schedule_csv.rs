@@ -2,7 +2,7 @@
 
 use planner::schedule::csv;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match csv::read(text) {

@@ -1,9 +1,9 @@
-//! Sweeps, and the files of rows that others have planned.
+//! Sweeps, and result files from external planners.
 
 use planner::scenario::validate::NoDatasets;
 use planner::sweep::{Sheet, Sweep};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(sweep) = Sweep::parse(text) {

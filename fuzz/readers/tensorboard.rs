@@ -1,9 +1,10 @@
-//! Event files: as they stand, and as records whose checksums are right, each of so many bytes as its first byte says.
+//! Event files: unchanged input, and records with correct checksums. A length byte precedes each
+//! record.
 
 use ingest::log::Point;
 use ingest::log::tensorboard::EventParser;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     drop(EventParser::new().push(bytes));
     let mut file = Vec::new();
@@ -17,7 +18,7 @@ pub fn read(bytes: &[u8]) {
         file.extend_from_slice(&masked(record).to_le_bytes());
         rest = behind;
     }
-    // By their text, as a missing value is unlike itself.
+    // Compare the text, because a missing value (NaN) is not equal to itself.
     assert_eq!(format!("{:?}", points(&file, 7)), format!("{:?}", points(&file, file.len().max(1))));
 }
 
@@ -31,7 +32,7 @@ fn points(file: &[u8], length: usize) -> Vec<Point> {
     points
 }
 
-/// CRC-32C bit by bit, masked as record files do.
+/// Bitwise CRC-32C, masked as in TFRecord files.
 fn masked(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {

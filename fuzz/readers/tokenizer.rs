@@ -1,8 +1,8 @@
-//! Tokenizers in the form of Hugging Face, and a text that the accepted ones count.
+//! Tokenizers in the Hugging Face format. Valid tokenizers count the tokens of a text.
 
 use ingest::dataset::Tokenizer;
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     match Tokenizer::read(bytes) {
         Ok(tokenizer) => {

@@ -1,8 +1,8 @@
-//! Traces of every format, packed or not, and the levels that are drawn of them.
+//! Traces in all formats, compressed or not, and their levels of detail.
 
 use ingest::trace::{self, Limits, TimeUnit, levels::Levels};
 
-/// Reads one input.
+/// Runs the target on an input.
 pub fn read(bytes: &[u8]) {
     let limits = Limits { bytes: 8 << 20, events: 10_000, names_bytes: 1 << 20, threads: 1000, ..Limits::default() };
     let unit = match bytes.len() % 3 {

@@ -1,4 +1,4 @@
-//! What the browser takes apart: timelines, overviews, answers to what-ifs and views of traces.
+//! Data decoded in the browser: timelines, overviews, what-if responses, trace views.
 
 #![no_main]
 

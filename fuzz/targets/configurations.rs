@@ -1,4 +1,4 @@
-//! Tables of configurations, estimated as `planscope estimate` does.
+//! Configuration tables, as in `planscope estimate`.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Length files of every format; a first byte below four says which column is asked for, one below eight which rule reads media.
+//! Length files in all formats. A first byte below 4 selects the column, a byte from 4 to 7 selects
+//! the media rule.
 
 #![no_main]
 

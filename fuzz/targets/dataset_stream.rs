@@ -1,4 +1,4 @@
-//! Length files that come in pieces, Arrow files from a source, and the footer of a Parquet file by itself.
+//! Length files in chunks, Arrow files from a source, and a Parquet footer alone.
 
 #![no_main]
 

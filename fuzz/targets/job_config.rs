@@ -1,4 +1,4 @@
-//! Questions to the schedule bench and to the solver, times of actions, formulas.
+//! Training job configurations in all formats.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Links that hold a scenario: as text, and with bytes and JSON packed as they should be.
+//! Links that contain a scenario: as text, and as correctly packed bytes and JSON.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Whole logs of every format, packed or not.
+//! Complete logs in all formats, compressed or not.
 
 #![no_main]
 

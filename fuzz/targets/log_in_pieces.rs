@@ -1,4 +1,5 @@
-//! A log that comes in pieces says what it says as a whole: the first byte is the length of a piece.
+//! A log in chunks must give the same result as the complete log. The first byte is the chunk
+//! length.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What the head of a log states of its job.
+//! Job information at the beginning of a log.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Tables of patterns that a user writes: the table up to a line `---`, the log behind it.
+//! Custom pattern tables. The table ends at a line `---`; the log follows.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Profiles of kernels, layers and schemes; every reader sees every file.
+//! Kernel, layer and scheme profiles. All readers read every file.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Questions to the schedule bench and to the solver, times of actions, formulas.
+//! Requests to the schedule comparison and to the solver, action times, formulas.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Scenarios: what is accepted has one identifier, whatever way it is written.
+//! Scenarios. A valid scenario has the same identifier in any notation.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Sweeps, and the files of rows that others have planned.
+//! Sweeps, and result files from external planners.
 
 #![no_main]
 

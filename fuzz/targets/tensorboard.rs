@@ -1,4 +1,5 @@
-//! Event files: as they stand, and as records whose checksums are right, each of so many bytes as its first byte says.
+//! Event files: unchanged input, and records with correct checksums. A length byte precedes each
+//! record.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Tokenizers in the form of Hugging Face, and a text that the accepted ones count.
+//! Tokenizers in the Hugging Face format. Valid tokenizers count the tokens of a text.
 
 #![no_main]
 

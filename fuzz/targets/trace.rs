@@ -1,4 +1,4 @@
-//! Traces of every format, packed or not, and the levels that are drawn of them.
+//! Traces in all formats, compressed or not, and their levels of detail.
 
 #![no_main]
 

@@ -1,11 +1,12 @@
-//! The distribution's packages, installed where that can be done without asking a person.
+//! Non-interactive installation of distribution packages.
 
 use anyhow::{Result, bail};
 
 use crate::step::{Step, on_path};
 use crate::workspace::Workspace;
 
-/// Installs packages of Debian or Ubuntu; elsewhere, or without a way to become root, the error is `otherwise`.
+/// Installs Debian or Ubuntu packages. On other systems, or without non-interactive root access,
+/// returns the error `otherwise`.
 pub(crate) fn install(workspace: &Workspace, packages: &[&str], otherwise: &str) -> Result<()> {
     let Some(become_root) = root(workspace) else { bail!("{otherwise}") };
     let apt = |arguments: &[&str]| {
@@ -18,7 +19,7 @@ pub(crate) fn install(workspace: &Workspace, packages: &[&str], otherwise: &str)
     apt(&install.iter().chain(packages).copied().collect::<Vec<_>>())
 }
 
-/// How to become root without a question: nothing, `sudo -n`, or not at all.
+/// Returns the prefix for non-interactive root access: empty, `sudo -n`, or `None`.
 fn root(workspace: &Workspace) -> Option<&'static [&'static str]> {
     on_path("apt-get")?;
     if Step::new(workspace, "id").arg("-u").answer().as_deref() == Some("0") {

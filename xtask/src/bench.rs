@@ -1,7 +1,7 @@
-//! Every speed target in one table: what was promised, what this machine measures, and the ratio.
+//! Table of all performance targets: target, measured value, ratio.
 //!
-//! The benchmarks themselves stand beside what they measure; here they are run one after the other, and their medians
-//! are held against [`targets::TARGETS`].
+//! The benchmarks are in the crates that they measure. This module runs them sequentially and
+//! compares their medians with [`targets::TARGETS`].
 
 mod divan;
 mod targets;
@@ -18,19 +18,19 @@ use crate::{chromium, node, setup};
 use targets::{Better, Source, TARGETS, Target};
 
 const PAGE: &str = "docs/performance.md";
-/// What a benchmark of ours prints for a figure: `measured NAME: VALUE UNIT`.
+/// Prefix of a benchmark output line: `measured NAME: VALUE UNIT`.
 const MEASURED: &str = "measured ";
 
-/// What is to be done.
+/// Options of the bench command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// Only benchmarks whose source has this in its name.
+    /// Runs only benchmarks whose source name contains this text.
     pub(crate) only: Option<String>,
-    /// Whether the table is written to docs/performance.md.
+    /// True to write the table to docs/performance.md.
     pub(crate) write: bool,
 }
 
-/// A figure: where it comes from, its name there, its value in ms, MB, kB or per second, as the target has it.
+/// Measured value: source, name, value in ms, MB, kB or per second, in the unit of the target.
 #[derive(Debug, Clone, PartialEq)]
 struct Figure {
     source: &'static str,
@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
     if wanted.write {
         let page = workspace.at(PAGE);
         let old = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
-        // What ran and said nothing has lost its figure; what did not run keeps it.
+        // A benchmark that ran without output loses its row. Rows of other benchmarks are retained.
         let kept = |target: &Target| if ran.contains(&target.source) { None } else { row_of(target, &old) };
         let renewed = replaced(&old, &table(&figures, kept))?;
         fs::write(&page, renewed).with_context(|| format!("cannot write {PAGE}"))?;
@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
     Ok(())
 }
 
-/// The browser's part, on the program and the pages as they are shipped.
+/// Browser benchmark with the release server and web files.
 fn browser(workspace: &Workspace) -> Result<String> {
     setup::web(workspace)?;
     let chromium = chromium::ensure(workspace)?;
@@ -88,19 +88,19 @@ fn read(source: Source, printed: &str) -> Vec<Figure> {
     own.chain(divan::medians_ms(printed)).map(figure).collect()
 }
 
-/// How the row of a target begins.
+/// Returns the beginning of a target's row.
 fn beginning(target: &Target) -> String {
     let Target { issue, what, .. } = target;
     format!("| {issue} | {what} | ")
 }
 
-/// The row of a target as it stands on the page.
+/// Returns the existing row of a target from the page.
 fn row_of(target: &Target, page: &str) -> Option<String> {
     let begins = beginning(target);
     page.lines().find(|line| line.starts_with(&begins)).map(|line| format!("{line}\n"))
 }
 
-/// The row of a target: measured by the figure of its name.
+/// Formats the row of a target with its measured value.
 fn row(target: &Target, figures: &[Figure]) -> String {
     let Target { limit, unit, source, name, better, .. } = target;
     let begins = beginning(target);
@@ -123,14 +123,14 @@ fn row(target: &Target, figures: &[Figure]) -> String {
     format!("{begins}{sign} {} {unit} | {measured} | {ratio} |\n", three_digits(*limit))
 }
 
-/// All targets; some rows are `kept` as they were.
+/// Formats the table. Rows returned by `kept` are retained.
 fn table(figures: &[Figure], kept: impl Fn(&Target) -> Option<String>) -> String {
     let mut table = "| issue | what | target | measured | of the target |\n|---|---|---:|---:|---:|\n".to_owned();
     for target in TARGETS {
         table.push_str(&kept(target).unwrap_or_else(|| row(target, figures)));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Writing to a string cannot fail.
+    // `write!` to a string cannot fail.
     let _ = writeln!(table, "\nMedians, release builds, {cores} cores. A ratio of 1 or less meets the target.");
     table
 }
@@ -151,7 +151,7 @@ fn three_digits(value: f64) -> String {
 const FROM: &str = "<!-- measured: cargo xtask bench --write -->";
 const TO: &str = "<!-- end -->";
 
-/// The page with another table between its marks.
+/// Replaces the table between the markers in the page.
 fn replaced(page: &str, table: &str) -> Result<String> {
     let (before, rest) = page.split_once(FROM).with_context(|| format!("{PAGE} has no {FROM}"))?;
     let (_, after) = rest.split_once(TO).with_context(|| format!("{PAGE} has no {TO}"))?;

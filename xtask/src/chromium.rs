@@ -1,4 +1,4 @@
-//! The browser that the browser tests drive.
+//! Browser for the browser tests.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
-/// Finds a Chromium, or installs the distribution's where that can be done without asking a person.
+/// Finds Chromium, or installs the distribution package if this is possible without interaction.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     if let Some(found) = find()? {
         return Ok(found);
@@ -28,7 +28,7 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     }
 }
 
-/// The browser named in CHROMIUM, or the first on the path.
+/// Returns the browser from the variable CHROMIUM, or the first browser on the path.
 fn find() -> Result<Option<PathBuf>> {
     if let Some(named) = std::env::var_os("CHROMIUM") {
         let named = PathBuf::from(named);

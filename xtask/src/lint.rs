@@ -1,4 +1,4 @@
-//! Formatting, clippy for both targets, the repository's own rules, licences and sources of dependencies.
+//! Formatting, clippy for both targets, repository rules, licences and sources of dependencies.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use crate::setup;
 use crate::step::Step;
 use crate::workspace::Workspace;
 
-/// Runs them, cheapest first.
+/// Runs the checks, fastest first.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     setup::web(workspace)?;
     Step::cargo(workspace).args(["fmt", "--all", "--check"]).run()?;

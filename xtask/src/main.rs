@@ -1,7 +1,8 @@
-//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|accuracy|papers|dist|lint`.
+//! Build tool for developers and CI: `cargo xtask
+//! setup|build|serve|test|bench|accuracy|papers|dist|lint`.
 //!
-//! Everything that a bare machine lacks is fetched here, every command is echoed before it runs, and a step that
-//! has nothing to do says so and costs nothing.
+//! The commands install missing tools, print each command before running it, and skip steps without
+//! work.
 
 mod apt;
 mod bench;
@@ -26,7 +27,7 @@ use crate::step::Step;
 use crate::web::Profile;
 use crate::workspace::Workspace;
 
-/// Set-up, build, serve, test, bench: one entry point for people and CI.
+/// Setup, build, serve, test and benchmark commands for developers and CI.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -36,36 +37,38 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fetch what building and testing need: the wasm target, the npm packages, a Chromium
+    /// Install build and test dependencies: the wasm target, the npm packages, Chromium
     Setup,
     /// Build the web files into target/web
     Build(BuildArguments),
     /// Set up, build, and run the dashboard
     Serve(ServeArguments),
-    /// Set up and run every test, the browser's too
+    /// Set up and run all tests, browser tests included
     Test(TestArguments),
-    /// Run every benchmark and hold it against its target, in one table
+    /// Run all benchmarks and compare them with their targets in a table
     Bench {
-        /// Only benchmarks with this in their name: estimate, ranking, live, browser and so on
+        /// Only benchmarks with this text in their name: estimate, ranking, live, browser and so on
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
         /// Write the table to docs/performance.md
         #[arg(long)]
         write: bool,
     },
-    /// Measure the simulator against published measurements and write docs/accuracy.md
+    /// Compare the simulator with published measurements and write docs/accuracy.md
     Accuracy(AccuracyArguments),
-    /// Plan the set-ups of papers and write published figures beside ours into docs/papers.md and docs/papers.json
+    /// Plan the setups from papers and write published and computed figures to docs/papers.md and
+    /// docs/papers.json
     Papers {
-        /// Passed on, for example `--paper pipeweaver --dry-run`
+        /// Arguments for the papers program, for example `--paper pipeweaver --dry-run`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
-    /// Build one self-contained program with the pages inside, into target/dist, with its SHA-256
+    /// Build a self-contained executable with embedded web files and its SHA-256 into target/dist
     Dist,
-    /// Formatting, clippy for both targets, the repository's own rules, licences and sources of dependencies
+    /// Check formatting, clippy for both targets, repository rules, licences and sources of
+    /// dependencies
     Lint {
-        /// Only look dependencies up in the RustSec database, which needs github.com
+        /// Only check dependencies against the RustSec database, which requires github.com
         #[arg(long)]
         advisories: bool,
     },
@@ -73,33 +76,33 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct BuildArguments {
-    /// Fast to build, larger to load (the default)
+    /// Fast build, larger download (the default)
     #[arg(long, conflicts_with = "release")]
     dev: bool,
-    /// Small to load: fat LTO and wasm-opt, which take minutes
+    /// Small download: fat LTO and wasm-opt, takes minutes
     #[arg(long)]
     release: bool,
 }
 
 #[derive(Debug, Args)]
 struct ServeArguments {
-    /// Build the server and the web files for use rather than for the daily loop
+    /// Build server and web files in release mode instead of development mode
     #[arg(long)]
     release: bool,
-    /// Passed on to `planscope serve`, for example `--address 127.0.0.1:9000`
+    /// Arguments for `planscope serve`, for example `--address 127.0.0.1:9000`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 struct TestArguments {
-    /// Leave the browser tests out
+    /// Skip the browser tests
     #[arg(long)]
     no_browser: bool,
-    /// Only the browser tests
+    /// Run only the browser tests
     #[arg(long, conflicts_with = "no_browser")]
     only_browser: bool,
-    /// Renew the pictures in docs/images from the browser tests
+    /// Update the screenshots in docs/images from the browser tests
     #[arg(long, conflicts_with = "no_browser")]
     update_screenshots: bool,
 }
@@ -107,7 +110,7 @@ struct TestArguments {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct AccuracyArguments {
-    /// Folder that holds `truth/`
+    /// Folder with `truth/`
     #[arg(long, value_name = "DIR", env = "PLANSCOPE_DATA")]
     data: PathBuf,
     /// Only compare with docs/accuracy.json, write nothing
@@ -116,10 +119,10 @@ struct AccuracyArguments {
     /// Write docs/accuracy.md, docs/accuracy.json and the plots (the default)
     #[arg(long, conflicts_with = "check")]
     write: bool,
-    /// Write even where a set got worse
+    /// Write even if the error of a set increased
     #[arg(long, conflicts_with = "check")]
     accept: bool,
-    /// Only fit the host's overhead and print it beside the constants in force, write nothing
+    /// Only fit the host overhead and print it next to the current constants, write nothing
     #[arg(long, conflicts_with_all = ["check", "write", "accept"])]
     fit_host: bool,
 }

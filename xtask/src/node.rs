@@ -1,4 +1,4 @@
-//! Node.js and the npm packages: the chart library that is shipped, the wasm optimiser, the browser tests' tools.
+//! Node.js and npm packages: chart library, wasm optimiser, browser test tools.
 
 use std::fs;
 
@@ -8,20 +8,20 @@ use crate::step::Step;
 use crate::workspace::Workspace;
 
 const OLDEST: u32 = 20;
-/// Fetches exactly what package-lock.json names, or fails.
+/// Installs exactly the versions in package-lock.json, or fails.
 const NPM_CI: [&str; 4] = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
 
-/// A step that runs Node.js.
+/// Creates a step that runs Node.js.
 pub(crate) fn node(workspace: &Workspace) -> Step {
     Step::new(workspace, "node")
 }
 
-/// Fetches the npm packages when they are missing or older than the lock file.
+/// Installs the npm packages if they are missing or older than the lock file.
 pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
     let lock =
         fs::read_to_string(workspace.at("package-lock.json")).context("package-lock.json is part of the source")?;
     let mark = workspace.at("node_modules/.planscope");
-    // An absent or unreadable mark means that they must be fetched, which is also the cure.
+    // A missing or unreadable marker also triggers an installation.
     if fs::read_to_string(&mark).is_ok_and(|fetched| fetched == lock) {
         println!("setup: npm packages are there");
         return Ok(());
@@ -29,7 +29,8 @@ pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
     check_version(workspace)?;
     println!("setup: fetching the npm packages named in package-lock.json");
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
-    // The lock file alone says what is fetched, and no package runs a script of its own: none of them needs one.
+    // The lock file alone determines the packages. Install scripts are disabled because no package
+    // needs them.
     Step::new(workspace, npm).args(NPM_CI).run()?;
     fs::write(&mark, lock).with_context(|| format!("cannot write {}", mark.display()))
 }

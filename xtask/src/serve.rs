@@ -9,11 +9,12 @@ use crate::workspace::Workspace;
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
-/// Sets up, builds, and becomes the server.
+/// Sets up, builds, and replaces this process with the server.
 pub(crate) fn serve(workspace: &Workspace, profile: Profile, rest: &[String]) -> Result<()> {
     setup::web(workspace)?;
     web::build(workspace, profile)?;
-    // The planner is optimised in the dev profile too: a first release build would cost minutes for little.
+    // The dev profile also optimises the planner. A first release build would take minutes with
+    // little benefit.
     let (flags, folder): (&[&str], _) = match profile {
         Profile::Dev => (&[], "debug"),
         Profile::Release => (&["--release"], "release"),
@@ -27,7 +28,7 @@ pub(crate) fn serve(workspace: &Workspace, profile: Profile, rest: &[String]) ->
         .become_it()
 }
 
-/// The address that the server will take, by its own rules: flag, environment, default.
+/// Returns the server address by the rules of the server: flag, environment variable, default.
 fn address(rest: &[String]) -> String {
     let flag = rest.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--address") {
         Some("") => rest.get(at + 1).cloned(),

@@ -1,4 +1,4 @@
-//! What a bare machine lacks. Every part looks first and is silent work only when something is missing.
+//! Installs missing tools. Each step first checks whether the tool is present.
 
 use anyhow::{Context, Result};
 
@@ -8,21 +8,22 @@ use crate::{chromium, node};
 
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// Everything that building, serving and testing need.
+/// Installs all dependencies for build, serve and test.
 pub(crate) fn everything(workspace: &Workspace) -> Result<()> {
     web(workspace)?;
     println!("setup: Chromium {}", chromium::ensure(workspace)?.display());
     Ok(())
 }
 
-/// What the pages are built with: the wasm target and the npm packages.
+/// Installs the dependencies for the web files: the wasm target and the npm packages.
 pub(crate) fn web(workspace: &Workspace) -> Result<()> {
     wasm_target(workspace)?;
     node::ensure_packages(workspace)
 }
 
-/// The wasm standard library of the compiler in use. Without rustup it must come with the compiler; asked of the
-/// compiler itself, since a distribution's own packages know nothing of rustup.
+/// Installs the wasm standard library for the current compiler. Without rustup it must be part of
+/// the compiler. The check queries the compiler itself, because rustup does not know about
+/// distribution packages.
 fn wasm_target(workspace: &Workspace) -> Result<()> {
     let library = Step::new(workspace, "rustc").args(["--print", "target-libdir", "--target", WASM]).answer();
     if library.is_some_and(|folder| std::path::Path::new(&folder).is_dir()) {

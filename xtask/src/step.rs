@@ -1,4 +1,4 @@
-//! One command of a road: echoed before it runs, named when it fails.
+//! A command that is printed before it runs and named in its error message.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// A command to run.
+/// Command to run.
 #[derive(Debug)]
 pub(crate) struct Step {
     command: Command,
@@ -17,14 +17,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// A program, run at the top of the checkout.
+    /// Creates a step that runs in the root folder of the checkout.
     pub(crate) fn new(workspace: &Workspace, program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program.as_ref());
         command.current_dir(workspace.root());
         Self { command, words: vec![program.as_ref().to_owned()] }
     }
 
-    /// The cargo that runs xtask.
+    /// Uses the cargo executable that runs xtask.
     pub(crate) fn cargo(workspace: &Workspace) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut step = Self::new(workspace, cargo);
@@ -32,31 +32,28 @@ impl Step {
         step
     }
 
-    /// Adds an argument.
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument.as_ref());
         self.words.push(argument.as_ref().to_owned());
         self
     }
 
-    /// Adds arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = S>) -> Self {
         arguments.into_iter().fold(self, Self::arg)
     }
 
-    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// What is about to run, as one would type it.
+    /// Returns the command line as typed in a shell.
     pub(crate) fn line(&self) -> String {
         let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ")
     }
 
-    /// Runs it to its end; an exit status other than 0 is an error that names the command.
+    /// Runs the command and waits. A non-zero exit status is an error that contains the command.
     pub(crate) fn run(mut self) -> Result<()> {
         let line = self.line();
         println!("$ {line}");
@@ -67,7 +64,7 @@ impl Step {
         Ok(())
     }
 
-    /// Runs it to its end like [`Step::run`], and answers what it printed beside passing it on.
+    /// Like [`Step::run`], but also returns the output.
     pub(crate) fn run_and_read(mut self) -> Result<String> {
         let line = self.line();
         println!("$ {line}");
@@ -88,8 +85,8 @@ impl Step {
         Ok(printed)
     }
 
-    /// Gives this process over to the command, so that signals reach it directly; returns only on failure or
-    /// where the system cannot do that, after the command's end.
+    /// Replaces this process with the command, so that signals reach it directly. Returns only on
+    /// failure, or after the command on systems without process replacement.
     pub(crate) fn become_it(mut self) -> Result<()> {
         let line = self.line();
         println!("$ {line}");
@@ -105,14 +102,15 @@ impl Step {
         }
     }
 
-    /// What it prints, or nothing where it is missing or fails: for questions such as "is it installed?".
+    /// Returns the output, or `None` if the command is missing or fails. Use it for checks such as
+    /// "is it installed?".
     pub(crate) fn answer(mut self) -> Option<String> {
         let output = self.command.stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 }
 
-/// Whether a program of that name stands on the path.
+/// Returns the path of a program found in PATH.
 pub(crate) fn on_path(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder: std::path::PathBuf| folder.join(name)).find(|file| is_program(file))

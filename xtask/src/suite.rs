@@ -1,4 +1,4 @@
-//! Every test of the repository, with one summary at the end.
+//! Runs all tests and prints a summary.
 
 mod browser;
 
@@ -12,27 +12,28 @@ use crate::setup;
 use crate::step::Step;
 use crate::workspace::Workspace;
 
-/// Which tests to run.
+/// Tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All.
+    /// All tests.
     Everything,
-    /// All that need no browser.
+    /// Tests that need no browser.
     WithoutBrowser,
-    /// Those in the browser.
+    /// Browser tests.
     OnlyBrowser,
 }
 
-/// What happens to the pictures in docs/images.
+/// Handling of the screenshots in docs/images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pictures {
-    /// They stay.
+    /// Unchanged.
     Keep,
-    /// They are taken anew.
+    /// Replaced.
     Renew,
 }
 
-/// Runs the tests. A failing part does not hide the others: all run, the summary names each, any failure fails.
+/// Runs the tests. All parts run even if a part fails. The summary lists every part; any failure is
+/// an error.
 pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Result<()> {
     setup::web(workspace)?;
     let data = data(workspace)?;
@@ -95,7 +96,7 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     for note in notes.take() {
         println!("note  {note}");
     }
-    // What failed stands last, where a log that was cut still has it.
+    // Print failures last, so that a truncated log still contains them.
     for (_, result, _) in &parts {
         if let Err(error) = result {
             println!("!!    {error:#}");
@@ -109,12 +110,13 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     Ok(())
 }
 
-/// How often tests that fail are tried: once, on CI twice. What passes only then is named in the summary, to be mended.
+/// Number of attempts for a failing test: one locally, two on CI. The summary lists tests that pass
+/// only at the second attempt.
 fn tries() -> usize {
     if std::env::var_os("CI").is_some() { 2 } else { 1 }
 }
 
-/// The folder of measured data, as an absolute path: tests run in other folders than this one.
+/// Returns the measurement data folder as an absolute path, because tests run in different folders.
 fn data(workspace: &Workspace) -> Result<Option<String>> {
     let Some(named) = std::env::var_os("PLANSCOPE_DATA") else { return Ok(None) };
     let folder = workspace.root().join(&named);

@@ -1,4 +1,5 @@
-//! The web files: static/ and the compiled frontend become target/web, hashed, compressed, ready to serve.
+//! Web files: builds target/web from static/ and the compiled frontend, with hashed names and
+//! compressed variants.
 
 mod compile;
 mod compress;
@@ -15,33 +16,33 @@ use sha2::{Digest, Sha256};
 use crate::workspace::Workspace;
 use site::Site;
 
-/// Part of the stamp: raised when the build itself changes what it writes.
+/// Part of the stamp. Increase it when the build changes its output format.
 const BUILD_FORM: &str = "web build 2";
 const PLOTLY: &str = "node_modules/plotly.js-cartesian-dist-min/plotly-cartesian.min.js";
 
-/// How much time goes into size.
+/// Trade-off between build time and size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// Built fast.
+    /// Fast build.
     Dev,
-    /// Built small.
+    /// Small output.
     Release,
 }
 
-/// Builds target/web, or finds that nothing has changed since it was built.
+/// Builds target/web if an input changed.
 pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
     let start = Instant::now();
     let compiled = compile::frontend(workspace, profile)?;
     let static_files = files_under(&workspace.at("static"))?;
     let plotly = fs::read(workspace.at(PLOTLY)).with_context(|| format!("cannot read {PLOTLY}"))?;
 
-    // One build at a time; the lock goes with the file handle.
+    // Allow a single build at a time. The lock is released with the file handle.
     let lock = fs::File::create(workspace.at("target/web.lock")).context("cannot make target/web.lock")?;
     lock.lock().context("cannot lock target/web.lock")?;
     let stamp = stamp(profile, &compiled, &static_files, &plotly);
     let stamp_file = workspace.at("target/web.stamp");
     let web = workspace.web();
-    // A stamp that cannot be read means a build, which writes it again.
+    // An unreadable stamp triggers a build, which writes a new stamp.
     if web.join("index.html").is_file() && fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
         println!("build: target/web is up to date");
         return Ok(());
@@ -56,7 +57,7 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
     let mut site = Site::new(static_files)?;
     site.add_plotly(plotly);
     site.add_program(&generated, &rooms)?;
-    // Written beside and then swapped, so that a running server never reads half a build.
+    // Write to a temporary folder and swap, so that a running server never reads a partial build.
     let fresh = workspace.at("target/web.new");
     remove(&fresh)?;
     site.write(&fresh)?;
@@ -70,14 +71,14 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
     Ok(())
 }
 
-/// A file of static/, by its path below that folder, with `/` between the parts.
+/// File in static/, with its relative path and `/` as separator.
 #[derive(Debug, Clone)]
 struct StaticFile {
     path: String,
     content: Vec<u8>,
 }
 
-/// All files below a folder, in path order.
+/// Returns all files in a folder, sorted by path.
 fn files_under(folder: &Path) -> Result<Vec<StaticFile>> {
     fn walk(top: &Path, folder: &Path, found: &mut Vec<StaticFile>) -> Result<()> {
         for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
@@ -98,7 +99,8 @@ fn files_under(folder: &Path) -> Result<Vec<StaticFile>> {
     Ok(found)
 }
 
-/// First 16 hexadecimal digits of the SHA-256: 64 bits, plenty for the few files of one build.
+/// First 16 hexadecimal digits (64 bits) of the SHA-256. This is sufficient for the few files in a
+/// build.
 fn content_hash(content: &[u8]) -> String {
     let digest = Sha256::digest(content);
     let first = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
@@ -123,7 +125,7 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Says what a visitor loads.
+/// Prints the download size for a visitor.
 fn report(web: &Path) -> Result<()> {
     let size =
         |path: &Path| fs::metadata(path).map(|data| data.len()).with_context(|| format!("no {}", path.display()));
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_hash_is_sixteen_digits_of_sha_256() {
-        // SHA-256 of the empty text begins e3b0c44298fc1c14.
+        // The SHA-256 of the empty string begins with e3b0c44298fc1c14.
         assert_eq!(content_hash(b""), "e3b0c44298fc1c14");
     }
 

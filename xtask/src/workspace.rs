@@ -1,10 +1,10 @@
-//! Where things stand in this checkout.
+//! Paths in this checkout.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The checkout that xtask works on.
+/// Checkout that xtask works on.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -12,7 +12,8 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Finds the checkout. Asked at run time, not baked in at compile time: a target folder may be shared by clones.
+    /// Finds the checkout at run time. A compile-time path is not valid, because several clones may
+    /// share a target folder.
     pub(crate) fn find() -> Result<Self> {
         let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
             Some(xtask) => Path::new(&xtask).parent().context("xtask stands in no workspace")?.to_owned(),
@@ -23,33 +24,33 @@ impl Workspace {
         Ok(Self { root, target })
     }
 
-    /// Top of the checkout.
+    /// Root folder of the checkout.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path inside the checkout.
+    /// Path in the checkout.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    /// A path inside cargo's target folder.
+    /// Path in the cargo target folder.
     pub(crate) fn target(&self, path: &str) -> PathBuf {
         self.target.join(path)
     }
 
-    /// Where the built web files stand; the server looks there by default.
+    /// Folder with the built web files. The server uses it by default.
     pub(crate) fn web(&self) -> PathBuf {
         self.at("target/web")
     }
 
-    /// A program that cargo built.
+    /// Path of an executable built by cargo.
     pub(crate) fn program(&self, profile_folder: &str, name: &str) -> PathBuf {
         self.target(profile_folder).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
     }
 }
 
-/// The nearest folder upwards that holds both the workspace manifest and xtask.
+/// Returns the nearest ancestor folder with both the workspace manifest and xtask.
 fn above(start: &Path) -> Result<PathBuf> {
     start
         .ancestors()

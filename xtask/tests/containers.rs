@@ -1,4 +1,4 @@
-//! Containers run with as little as they need.
+//! Containers run with minimal privileges.
 
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,8 @@ fn every_service_can_do_no_more_than_it_must() {
     }
 }
 
-/// docker-compose 1.29, which Debian has, reads no variable within the default of another.
+/// docker-compose 1.29 (Debian) does not expand a variable inside the default value of another
+/// variable.
 #[test]
 fn no_default_of_a_variable_holds_another_variable() {
     let text = text("docker-compose.yml");
@@ -47,7 +48,7 @@ fn no_default_of_a_variable_holds_another_variable() {
     assert!(variables.all(|variable| variable.contains('}')), "a variable within another");
 }
 
-/// The documents of deploy/kubernetes.yaml of one kind.
+/// Returns the documents in deploy/kubernetes.yaml of this kind.
 fn kubernetes(kind: &str) -> Yaml {
     let documents = YamlLoader::load_from_str(&text("deploy/kubernetes.yaml")).expect("YAML");
     documents.into_iter().find(|document| document["kind"].as_str() == Some(kind)).expect("a document of the kind")
@@ -97,7 +98,7 @@ fn the_server_is_nobody_has_one_volume_and_is_reached_from_this_machine() {
     assert_eq!(words(&server["volumes"]), ["data:/data"]);
     assert!(compose["volumes"]["data"].is_null(), "a named volume of the engine's own");
     assert_eq!(words(&server["healthcheck"]["test"]), ["CMD", "planscope", "health"]);
-    // A file that is missing or empty ends the server: it never starts without a token.
+    // If the file is missing or empty, the server exits. It never starts without a token.
     assert_eq!(server["environment"]["PLANSCOPE_TOKEN_FILE"].as_str(), Some("/run/secrets/planscope_token"));
     assert!(server["environment"]["PLANSCOPE_TOKEN"].is_badvalue(), "the environment is shown by `docker inspect`");
     assert_eq!(words(&server["secrets"]), ["planscope_token"]);
@@ -116,7 +117,7 @@ fn tls_ends_at_a_proxy_in_front_of_the_server() {
     assert_eq!(words(&proxy["profiles"]), ["tls"]);
     assert_eq!(words(&proxy["cap_add"]), ["NET_BIND_SERVICE"]);
     assert_eq!(proxy["depends_on"]["planscope"]["condition"].as_str(), Some("service_healthy"));
-    // Only the proxy's own address is believed to say for whom it asks.
+    // The server trusts forwarded client addresses only from the proxy address.
     let address = proxy["networks"]["default"]["ipv4_address"].as_str();
     assert!(address.is_some_and(|address| address.ends_with(".2")), "{address:?}");
     assert_eq!(compose["services"]["planscope"]["environment"]["PLANSCOPE_TRUSTED_PROXIES"].as_str(), address);
@@ -131,7 +132,8 @@ fn tls_ends_at_a_proxy_in_front_of_the_server() {
     assert_eq!(settings.matches('{').count(), settings.matches('}').count());
 }
 
-/// What docker-compose itself makes of the file, variables put in. `None` where there is no docker-compose, which is said.
+/// Returns the file after variable expansion by docker-compose. Returns `None` with a message if
+/// docker-compose is missing.
 fn put_in(variables: &[(&str, &str)]) -> Option<Yaml> {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
     let root = Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned();
@@ -156,7 +158,7 @@ fn put_in(variables: &[(&str, &str)]) -> Option<Yaml> {
     Some(YamlLoader::load_from_str(&text).expect("YAML").remove(0))
 }
 
-/// A value that version 1 writes as it stands and version 2 as a number of bytes.
+/// True for a memory value: version 1 prints it as written, version 2 as a byte count.
 fn is_memory(value: &Yaml, written: &str, bytes: &str) -> bool {
     value.as_str().is_some_and(|value| value == written || value == bytes)
 }

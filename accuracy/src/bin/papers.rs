@@ -1,4 +1,5 @@
-//! Plans the scenarios of papers, prints published figures beside ours, and writes docs/papers.json and docs/papers.md.
+//! Plans the scenarios of papers, prints published values next to computed values, writes
+//! docs/papers.json, docs/papers.md.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,20 +11,20 @@ use api::papers::{Paper, Papers};
 use clap::Parser;
 use planner::outcome::ENGINE;
 
-/// Hold the figures of papers against ours.
+/// Compare published results with Planscope results.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask papers", bin_name = "cargo xtask papers")]
 struct Arguments {
-    /// Only this paper, for example pipeweaver
+    /// Compare only this paper, for example pipeweaver
     #[arg(long, value_name = "ID")]
     paper: Option<String>,
-    /// Folder that holds the ready scenarios and published/
+    /// Folder with the prepared scenarios and published/
     #[arg(long, value_name = "DIR", default_value = "examples")]
     examples: PathBuf,
-    /// Folder that holds papers.md and papers.json
+    /// Folder with papers.md and papers.json
     #[arg(long, value_name = "DIR", default_value = "docs")]
     docs: PathBuf,
-    /// Only print, write nothing
+    /// Print only, write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -53,7 +54,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     if arguments.dry_run { Ok(()) } else { write(&arguments.docs, papers) }
 }
 
-/// The published figures of all papers, or of one, by name.
+/// Parses the published figures of all papers, or of the paper `only`, sorted by name.
 fn published(examples: &Path, only: Option<&str>) -> Result<Vec<PublishedPaper>> {
     let folder = examples.join("published");
     let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
@@ -73,7 +74,7 @@ fn published(examples: &Path, only: Option<&str>) -> Result<Vec<PublishedPaper>>
     Ok(papers)
 }
 
-/// Puts the papers in the place of their earlier selves, and leaves the others.
+/// Replaces the entries of these papers in the documents. Entries of other papers stay unchanged.
 fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
     let data = docs.join("papers.json");
     let earlier: Option<Papers> = match std::fs::read_to_string(&data) {

@@ -1,4 +1,4 @@
-//! Tables of published figures and ours, for the terminal and for docs/papers.md.
+//! Tables with published and computed figures, for the terminal and for docs/papers.md.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const BEGIN: &str = "<!-- figures: ";
 const CLOSE: &str = " -->";
 const END: &str = "<!-- end -->";
 
-/// The paper's tables for the terminal.
+/// Formats the tables of a paper for the terminal.
 pub fn console(paper: &Paper) -> String {
     let mut text = format!("{}\n", paper.title);
     for set in &paper.sets {
@@ -19,10 +19,10 @@ pub fn console(paper: &Paper) -> String {
     text
 }
 
-/// The page with the tables of every set put between its markers; all other text stays.
+/// Replaces the tables between the markers in the page. Other text stays unchanged.
 ///
 /// # Errors
-/// Where a set has no markers on the page.
+/// Returns an error if the markers of a set are missing.
 pub fn fill(page: &str, paper: &Paper) -> Result<String, Error> {
     let mut page = page.to_owned();
     for set in &paper.sets {

@@ -1,4 +1,4 @@
-//! The scenarios of a paper, planned when they are first asked for.
+//! Lazily planned scenarios of a paper.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use super::published::PlanOf;
 use super::studies;
 use super::{Error, four_digits};
 
-/// The scenarios in a folder.
+/// Scenarios in a folder, with their plans.
 pub(super) struct Plans {
     folder: PathBuf,
     planned: BTreeMap<String, PlannedScenario>,
 }
 
-/// A scenario and its answer.
+/// Scenario and outcome.
 pub(super) struct PlannedScenario {
     pub valid: ValidScenario,
     pub outcome: Outcome,
@@ -31,12 +31,11 @@ pub(super) struct PlannedScenario {
 }
 
 impl Plans {
-    /// None planned yet.
     pub(super) const fn of(folder: PathBuf) -> Self {
         Self { folder, planned: BTreeMap::new() }
     }
 
-    /// A scenario by its path below the folder, without ending.
+    /// Returns a scenario by its path in the folder, without file extension.
     pub(super) fn scenario(&mut self, name: &str) -> Result<&mut PlannedScenario, Error> {
         if !self.planned.contains_key(name) {
             let planned = self.plan(name)?;
@@ -59,12 +58,12 @@ impl Plans {
         Ok(PlannedScenario { valid, outcome, timelines, search: None, sizes: None })
     }
 
-    /// A plan; the reason where the planner has none, or is not asked.
+    /// Returns a plan, or [`NoPlan`].
     pub(super) fn planned(&mut self, of: &PlanOf) -> Result<Result<&Planned, NoPlan>, Error> {
         Ok(self.scenario(&of.scenario)?.planned(of.planner))
     }
 
-    /// What the figures of a plan rest on.
+    /// Returns the source of the figures in a plan.
     pub(super) fn evidence(&mut self, of: &PlanOf) -> Result<PaperPlan, Error> {
         let (scenario, planner) = (slug(&of.scenario), of.planner);
         let planned = self.planned(of)?;
@@ -97,13 +96,13 @@ impl Plans {
     }
 }
 
-/// Why there is no plan to look at.
+/// Explains a missing plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoPlan {
-    /// The planner found none.
+    /// The planner found no feasible plan.
     #[error("no plan: {0}")]
     Infeasible(String),
-    /// The scenario does not ask it.
+    /// The scenario does not request this planner.
     #[error("the scenario does not ask {}", .0.id())]
     NotAsked(PlannerKind),
 }
@@ -117,12 +116,12 @@ impl PlannedScenario {
         }
     }
 
-    /// Timelines of a planner, by iteration.
+    /// Returns the timelines of a planner, by iteration.
     pub(super) fn timelines(&self, planner: PlannerKind) -> impl Iterator<Item = &Timeline> {
         self.timelines.iter().filter(move |of| of.planner == planner).map(|of| &of.timeline)
     }
 
-    /// The search of the ranking of its first batch, made when first asked for.
+    /// Returns the ranking search for the first batch. It runs at the first call.
     pub(super) fn search(&mut self, rollouts: u32) -> Result<&SearchProgress, String> {
         if self.search.is_none() {
             self.search = Some(studies::search(&self.valid, &self.outcome, rollouts)?);
@@ -130,7 +129,7 @@ impl PlannedScenario {
         self.search.as_ref().ok_or_else(String::new)
     }
 
-    /// The sizes of its sub-microbatches in its first batch, studied when first asked for.
+    /// Returns the sub-microbatch size study for the first batch. It runs at the first call.
     pub(super) fn sizes(&mut self, rollouts: u32) -> Result<&SubMicrobatches, String> {
         if self.sizes.is_none() {
             self.sizes = Some(studies::sizes(&self.valid, &self.outcome, rollouts)?);
@@ -139,12 +138,12 @@ impl PlannedScenario {
     }
 }
 
-/// The gallery's name of a scenario, which stands in addresses.
+/// Returns the gallery identifier used in URLs.
 fn slug(scenario: &str) -> String {
     scenario.replace('/', "-")
 }
 
-/// Where the time of the mean rank goes.
+/// Returns the time breakdown averaged over the ranks.
 fn mean(planned: &Planned) -> RankTime {
     let share = 1.0 / planned.ranks.len().max(1) as f64;
     let of = |part: fn(&RankTime) -> f64| {

@@ -1,4 +1,4 @@
-//! What a paper published, and which of our plans is held against it.
+//! Published values, and the plans to compare them with.
 
 use std::path::Path;
 
@@ -10,66 +10,66 @@ use super::Error;
 use super::quantity::Quantity;
 use super::studies::Chart;
 
-/// One paper's figures.
+/// Published figures from a single paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedPaper {
     /// Stable identifier.
     pub id: String,
-    /// Shown name.
+    /// Display name.
     pub title: String,
-    /// Who wrote it, and when.
+    /// Authors and year.
     pub source: String,
-    /// Its tables and figures.
+    /// Tables and figures.
     pub sets: Vec<PublishedSet>,
 }
 
-/// One table or figure.
+/// A table or figure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSet {
     /// Stable identifier within the paper.
     pub id: String,
-    /// Where it stands in the paper.
+    /// Table or figure number in the paper.
     pub place: String,
-    /// What it shows.
+    /// Description.
     pub title: String,
-    /// Whether batches are drawn from distributions of ours.
+    /// True if batches come from synthetic distributions.
     #[serde(default, rename = "synthetic")]
     pub is_synthetic: bool,
-    /// What the paper leaves open and is assumed.
+    /// Assumptions about details that the paper does not publish.
     #[serde(default)]
     pub assumptions: Vec<String>,
-    /// What curves of ours are kept.
+    /// Computed curves to store.
     #[serde(default)]
     pub chart: Option<Chart>,
-    /// The figures.
+    /// Published values.
     pub figures: Vec<PublishedFigure>,
 }
 
-/// One published value.
+/// A published value.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFigure {
-    /// What it is a value of.
+    /// Description of the value.
     pub label: String,
-    /// Its unit.
+    /// Unit.
     #[serde(default)]
     pub unit: String,
-    /// The value; absent where the paper only draws it, or does not compare these.
+    /// The value. `None` if the paper only plots it or does not compare these cases.
     #[serde(default)]
     pub published: Option<Published>,
-    /// What of ours is held against it.
+    /// Computed quantity to compare with.
     pub quantity: Quantity,
 }
 
-/// A number, or the smallest and the largest of several.
+/// A number, or minimum and maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Published {
-    /// One number.
+    /// A single number.
     One(f64),
-    /// A range.
+    /// Minimum and maximum.
     Range([f64; 2]),
 }
 
@@ -82,21 +82,21 @@ impl From<Published> for PublishedValue {
     }
 }
 
-/// One planner's plan of a scenario.
+/// A plan from one planner for a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanOf {
-    /// Path of the scenario below `examples`, without ending.
+    /// Scenario path in `examples`, without file extension.
     pub scenario: String,
-    /// The planner.
+    /// Planner.
     pub planner: PlannerKind,
 }
 
 impl PublishedPaper {
-    /// Reads a file of published figures.
+    /// Parses a file with published figures.
     ///
     /// # Errors
-    /// A file that cannot be read or holds something else, named with its path.
+    /// Returns an error with the path for an unreadable or invalid file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|error| Error::File { path: path.to_owned(), error })?;
         serde_json::from_str(&text).map_err(|error| Error::Published { path: path.to_owned(), error })

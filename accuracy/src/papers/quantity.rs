@@ -1,4 +1,4 @@
-//! Quantities of ours that published values are held against.
+//! Computed quantities that correspond to published values.
 
 use planner::analysis::{RankMemoryFigures, rank_memory};
 use planner::outcome::{IterationStrategy, Planned};
@@ -12,132 +12,137 @@ use super::studies::Explored;
 
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 
-/// Bytes, operations and times of plans and studies, as papers give them.
+/// Quantity derived from plans and studies, in the form used by papers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Quantity {
-    /// Mean time of an iteration, in s.
+    /// Mean iteration time in s.
     Time {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
     },
-    /// Model operations of an iteration over all devices, in PFLOP.
+    /// Model operations per iteration over all devices, in PFLOP.
     Operations {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
     },
-    /// Model FLOP utilisation, a share.
+    /// Model FLOPs utilisation (MFU), as a fraction.
     Utilisation {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
     },
-    /// Utilisation lost to another plan, 1 - MFU / MFU of `over`, in per cent.
+    /// MFU loss relative to another plan, 1 - MFU / MFU(`over`), in percent.
     UtilisationLost {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
-        /// Held against which.
+        /// Reference plan.
         over: PlanOf,
     },
-    /// Throughput gained over another plan of the same batches, time of `over` / time - 1, in per cent.
+    /// Throughput gain over another plan for the same batches, time(`over`) / time - 1, in percent.
     Gain {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
-        /// Held against which.
+        /// Reference plan.
         over: PlanOf,
-        /// First and last iteration that count, from 1; absent for all.
+        /// First and last iteration to include, starting at 1. `None`: all iterations.
         #[serde(default)]
         iterations: Option<[u32; 2]>,
     },
-    /// How much faster the fastest pipeline of an iteration is than the slowest, 1 - fastest / slowest, mean over the iterations.
+    /// Pipeline imbalance, 1 - fastest / slowest, averaged over the iterations.
     PipelineSpread {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
     },
-    /// Time that goes into switches between strategies of one iteration, mean over the iterations, in s.
+    /// Time per iteration for strategy switches, averaged over the iterations, in s.
     SwitchTime {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
     },
-    /// More memory at the peak of the first rank than with another plan, in per cent.
+    /// Increase in peak memory on the first rank relative to another plan, in percent.
     PeakMemory {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
-        /// Held against which.
+        /// Reference plan.
         over: PlanOf,
     },
-    /// Less fluctuation of the first rank's memory in the steady state than with another plan, in per cent.
+    /// Decrease in steady-state memory fluctuation on the first rank relative to another plan, in
+    /// percent.
     SteadierMemory {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
-        /// Held against which.
+        /// Reference plan.
         over: PlanOf,
     },
-    /// The same of the fluctuation as a share of what the rank holds at its peak beyond its state.
+    /// Like `SteadierMemory`, with the fluctuation divided by the peak memory above the model
+    /// state.
     EvenerMemory {
-        /// Whose.
+        /// Evaluated plan.
         plan: PlanOf,
-        /// Held against which.
+        /// Reference plan.
         over: PlanOf,
     },
-    /// How much longer the slowest order found is than the fastest, at a size of sub-microbatches, in per cent.
+    /// Relative time difference of the slowest order found to the fastest order found for a
+    /// sub-microbatch size, in percent.
     OrderGap {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// Smallest and largest size that count; the smallest gap among them.
+        /// Minimum and maximum size to include. The result is the minimum difference among these
+        /// sizes.
         sizes: [u32; 2],
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
-    /// How much longer the fastest order at a size is than at another size, in per cent.
+    /// Time increase of the fastest order relative to a different sub-microbatch size, in percent.
     SizePenalty {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// The size.
+        /// Evaluated size.
         size: u32,
-        /// Held against which size.
+        /// Reference size.
         over: u32,
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
-    /// The size of sub-microbatches that the partitioner chooses, in items.
+    /// Sub-microbatch size chosen by the partitioner, in items.
     ChosenSize {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
-    /// Time of the tree search until it is within some per cent of the best end that any search found, in s.
+    /// Tree search time until the makespan is within `within` percent of the minimum makespan of
+    /// all searches, in s.
     SearchTime {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// Per cent.
+        /// Tolerance in percent.
         within: f64,
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
-    /// How much later than that of the tree search the best end of another search is, in per cent.
+    /// Makespan increase of another search relative to the tree search, in percent.
     SearchBehind {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// Which search.
+        /// Compared search strategy.
         explored: Explored,
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
 }
 
-/// A value, or why there is none.
+/// A value, or an explanation for a missing value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Found {
     Value(f64),
     None(String),
 }
 
-/// A value or the reason for none; an error in words where the figure asks for what cannot be.
+/// A value or an explanation for a missing value. The error describes an impossible figure.
 type Answer = Result<Result<Found, String>, Error>;
 
 impl Quantity {
-    /// The plans that it looks at.
+    /// Returns the plans that the quantity needs.
     pub(super) fn plans(&self) -> Vec<&PlanOf> {
         match self {
             Self::Time { plan }
@@ -158,12 +163,12 @@ impl Quantity {
         }
     }
 
-    /// Whether it is another value on every run.
+    /// True if the value is a wall-clock time, which differs between runs.
     pub(super) const fn is_wall_time(&self) -> bool {
         matches!(self, Self::SearchTime { .. })
     }
 
-    /// Its value.
+    /// Computes the value.
     pub(super) fn value(&self, plans: &mut Plans) -> Answer {
         match self {
             Self::Time { plan } => single(plans, plan, |planned, _| planned.metrics.iteration_s),
@@ -239,7 +244,7 @@ fn single(plans: &mut Plans, plan: &PlanOf, of: impl FnOnce(&Planned, f64) -> f6
     Ok(found(scenario.planned(plan.planner).map(|planned| of(planned, devices))))
 }
 
-/// The mean of something over the iterations of a plan whose pipelines have schemes of their own.
+/// Averages a value over the iterations of a plan with different pipeline schemes.
 fn strategies(plans: &mut Plans, plan: &PlanOf, of: impl Fn(&IterationStrategy) -> f64) -> Answer {
     let mean = |planned: &Planned| -> Result<f64, String> {
         let values: Option<Vec<f64>> =
@@ -278,14 +283,14 @@ fn pair(
     Ok(Ok(Found::Value(both(own, other))))
 }
 
-/// Memory of the first rank in one iteration.
+/// Memory of the first rank in an iteration.
 struct Memory {
     figures: RankMemoryFigures,
-    /// Weights, gradients and optimizer state, in GiB.
+    /// Weights, gradients and optimizer state in GiB.
     state_gib: f64,
 }
 
-/// Compares the memory of the first rank, iteration by iteration.
+/// Compares the memory of the first rank by iteration.
 fn memory(
     plans: &mut Plans,
     plan: &PlanOf,
@@ -308,13 +313,13 @@ fn memory(
     })
 }
 
-/// Mean over the iterations that have a steady state.
+/// Averages over the iterations that have a steady state.
 fn mean(memory: &[Memory], of: impl Fn(&Memory) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = memory.iter().filter_map(of).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Time of all iterations, or of those from one to another, counted from 1, in s.
+/// Total time of all iterations, or of an inclusive range starting at 1, in s.
 fn time(planned: &Planned, iterations: Option<[u32; 2]>) -> Result<f64, String> {
     let Some([first, last]) = iterations else { return Ok(planned.metrics.iteration_s) };
     let range = (first.max(1) as usize - 1)..last as usize;
@@ -323,7 +328,8 @@ fn time(planned: &Planned, iterations: Option<[u32; 2]>) -> Result<f64, String> 
     Ok(of.iter().map(|iteration| iteration.iteration_s).sum())
 }
 
-/// No plan is an answer; a planner that nobody asked is a mistake in the file.
+/// A missing plan is a valid result. A planner that the scenario does not request is an error in
+/// the file.
 fn found(value: Result<f64, NoPlan>) -> Result<Found, String> {
     match value {
         Ok(value) => Ok(Found::Value(value)),

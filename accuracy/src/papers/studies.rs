@@ -1,4 +1,4 @@
-//! Studies of plans, and what curves of ours are kept beside a figure.
+//! Studies of plans, and curves to store with a figure.
 
 use std::time::Instant;
 
@@ -13,43 +13,43 @@ use serde::Deserialize;
 use super::plans::Plans;
 use super::{Error, four_digits};
 
-/// A search other than that by a tree.
+/// Search strategy other than tree search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Explored {
-    /// Depth first.
+    /// Depth-first search.
     Dfs,
-    /// At random.
+    /// Random search.
     Random,
 }
 
-/// Curves of ours.
+/// Computed curves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chart {
-    /// Times of all iterations, by planner.
+    /// Iteration times by planner.
     Iterations {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
     },
-    /// Fastest and slowest order by size of the sub-microbatches.
+    /// Fastest order, slowest order by sub-microbatch size.
     Sizes {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
-    /// Best end by orders tried.
+    /// Minimum makespan by rollout number.
     Search {
-        /// Of which scenario.
+        /// Scenario name.
         scenario: String,
-        /// Rankings that each search interleaves.
+        /// Rollouts per search.
         rollouts: u32,
     },
 }
 
 impl Chart {
-    /// Draws it; the reason in words where a study has nothing to look at.
+    /// Computes the curves. Returns a message if a study does not apply.
     pub(super) fn draw(&self, plans: &mut Plans) -> Result<Result<PaperChart, String>, Error> {
         Ok(match self {
             Self::Iterations { scenario } => {
@@ -96,7 +96,7 @@ fn search_chart(study: &SearchProgress) -> PaperChart {
     }
 }
 
-/// The searches of the ranking of the first batch, on one thread.
+/// Runs the ranking searches for the first batch on a single thread.
 pub(super) fn search(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SearchProgress, String> {
     let clock = Clock(Instant::now());
     let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &clock };
@@ -104,7 +104,7 @@ pub(super) fn search(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) ->
     search_progress(valid, subject, &effort).map_err(|none| none.to_string())
 }
 
-/// The sizes of the sub-microbatches of the first batch, on one thread.
+/// Runs the sub-microbatch size study for the first batch on a single thread.
 pub(super) fn sizes(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SubMicrobatches, String> {
     let clock = Clock(Instant::now());
     let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &SequentialWorkers, watch: &clock };
@@ -112,7 +112,8 @@ pub(super) fn sizes(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> 
     sub_microbatches(valid, subject, &effort).map_err(|none| none.to_string())
 }
 
-/// Seconds until the tree search was within `per_cent` of the best end that any search found.
+/// Returns the tree search time in seconds until the makespan is within `per_cent` of the minimum
+/// makespan of all searches.
 pub(super) fn time_within(study: &SearchProgress, per_cent: f64) -> Result<f64, String> {
     let best = study.strategies.iter().map(|of| of.best_s).fold(f64::INFINITY, f64::min);
     let tree = strategy(study, ExploredBy::Mcts)?;
@@ -121,7 +122,7 @@ pub(super) fn time_within(study: &SearchProgress, per_cent: f64) -> Result<f64, 
     Ok(tree.steps.seconds[reached])
 }
 
-/// How much later the best end of another search is than the tree's, in per cent.
+/// Returns the makespan increase of another search relative to the tree search, in percent.
 pub(super) fn behind(study: &SearchProgress, explored: Explored) -> Result<f64, String> {
     let explored = match explored {
         Explored::Dfs => ExploredBy::Dfs,
@@ -138,7 +139,7 @@ fn strategy(
     study.strategies.iter().find(|of| of.strategy == explored).ok_or_else(|| format!("no search: {}", explored.title()))
 }
 
-/// The clock of the machine.
+/// System clock.
 struct Clock(Instant);
 
 impl Watch for Clock {

@@ -20,7 +20,8 @@ fn papers() -> Vec<PublishedPaper> {
     paths.iter().map(|path| PublishedPaper::read(path).unwrap()).collect()
 }
 
-/// A figure that names a planner that its scenario does not ask would fail only when all is planned.
+/// Detects a figure with an unrequested planner early. Otherwise the error appears only after all
+/// scenarios are planned.
 #[test]
 fn every_figure_asks_what_its_scenario_has() {
     for paper in papers() {
@@ -35,8 +36,8 @@ fn every_figure_asks_what_its_scenario_has() {
     }
 }
 
-/// Of two plans of different scenarios a gain says something only where the same batches run on the same devices, and of a planner
-/// that chooses degrees only where the scenario leaves them to it.
+/// A gain is meaningful only for the same batches on the same devices, and for a planner that
+/// chooses degrees only if the scenario leaves them free.
 #[test]
 fn gains_are_of_the_same_batches_and_of_free_planners() {
     let read = |plan: &PlanOf| {
@@ -60,7 +61,8 @@ fn gains_are_of_the_same_batches_and_of_free_planners() {
     }
 }
 
-/// docs/papers.json and docs/papers.md hold the figures that are published, in their order: who changes those plans anew.
+/// docs/papers.json and docs/papers.md contain the published figures in file order. After a change,
+/// the plans must be generated again.
 #[test]
 fn what_is_committed_is_of_the_published_figures() {
     let committed = std::fs::read_to_string(root().join("docs/papers.json")).unwrap();
@@ -79,7 +81,7 @@ fn what_is_committed_is_of_the_published_figures() {
     assert_eq!(papers().len(), committed.papers.len());
 }
 
-/// The smallest set-up, planned here and now: two gains of the same two plans are each other's reverse.
+/// Plans the smallest setup. The gains of two plans relative to each other are reciprocal.
 #[test]
 fn a_small_paper_is_compared() {
     let of = |planner: &str| serde_json::json!({"scenario": "pipeweaver/vlm-7b-static", "planner": planner});
@@ -98,7 +100,7 @@ fn a_small_paper_is_compared() {
     let compared = compare(&root().join("examples"), &paper, |_| ()).unwrap();
     let set = &compared.sets[0];
     let value = |figure: usize| set.figures[figure].ours.unwrap();
-    // (1 + a) (1 + b) = 1, to the four digits that are kept.
+    // (1 + a)(1 + b) = 1, within the four stored digits.
     assert!(((1.0 + value(0) / 100.0) * (1.0 + value(1) / 100.0) - 1.0).abs() < 1e-4, "{set:?}");
     assert_eq!(set.plans.len(), 2, "each plan once");
     let time = set.plans.iter().find(|plan| plan.planner.id() == "1f1b").unwrap();

@@ -1,18 +1,18 @@
-//! Which sets got worse than what is committed.
+//! Compares errors with the committed results.
 
 use super::json::Document;
 
-/// By how much the mean error of a set may grow, in percentage points.
+/// Maximum increase of a set's mean error in percentage points.
 pub const ALLOWED_POINTS: f64 = 1.0;
 
-/// A set that got worse.
+/// Set with an increased error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Worse {
-    /// Its identifier.
+    /// Set identifier.
     pub set: String,
-    /// Mean absolute error that is committed, in per cent.
+    /// Committed mean absolute error in percent.
     pub committed: f64,
-    /// Mean absolute error now; absent where the set is no longer measured.
+    /// Current mean absolute error in percent. `None` if the set is no longer measured.
     pub now: Option<f64>,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Display for Worse {
     }
 }
 
-/// Sets whose mean error grew by more than [`ALLOWED_POINTS`], or that are gone.
+/// Returns sets whose mean error increased by more than [`ALLOWED_POINTS`], and missing sets.
 pub fn worse(committed: &Document, now: &Document) -> Vec<Worse> {
     let mut worse = Vec::new();
     for before in &committed.sets {

@@ -1,4 +1,4 @@
-//! The table on the terminal.
+//! Terminal table.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::Accuracy;
 use crate::set::{Listing, Row, Set};
 use crate::statistics::Statistics;
 
-/// One line a set, then rows and residuals.
+/// Formats a line per set, followed by rows and residuals.
 pub fn table(accuracy: &Accuracy) -> String {
     let mut text = format!("{:<28} {HEAD}\n", "set");
     for set in &accuracy.sets {
@@ -23,7 +23,7 @@ const HEAD: &str = " rows   mean %  median     p90     max    bias  spearman";
 fn line(text: &mut String, name: &str, of: &Statistics) {
     let spearman = of.spearman.map_or("-".to_owned(), |rank| format!("{rank:.3}"));
     let Statistics { count, mean_abs_pct: mean, median_abs_pct: median, p90_abs_pct: p90, max_abs_pct: max, .. } = of;
-    // Writing to a string cannot fail.
+    // `write!` to a string cannot fail.
     let _ = writeln!(
         text,
         "{name:<28} {count:>5} {mean:>8.2} {median:>7.2} {p90:>7.2} {max:>7.2} {:>+7.2} {spearman:>9}",

@@ -1,4 +1,4 @@
-//! The measured sets as data: what the dashboard draws and what later measurements are held against.
+//! Results as JSON, for the dashboard and for comparison with later measurements.
 
 use std::collections::BTreeMap;
 
@@ -8,51 +8,51 @@ use crate::Accuracy;
 use crate::set::{Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
-/// docs/accuracy.json.
+/// Content of docs/accuracy.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// The engine that predicted.
+    /// Engine version.
     pub engine: String,
     /// One entry per published table.
     pub sets: Vec<DocumentSet>,
 }
 
-/// One published table.
+/// A published table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentSet {
     /// Stable identifier.
     pub id: String,
-    /// Shown name.
+    /// Display name.
     pub title: String,
-    /// Where the measurements were published.
+    /// Publication.
     pub source: String,
-    /// Unit of the points; "mixed" where each has its own, named in its label.
+    /// Unit of the points. "mixed" if each point has a separate unit in its label.
     pub unit: String,
-    /// What is aimed for.
+    /// Error goal.
     pub goal: Goal,
-    /// The best other tool on the same rows.
+    /// Best other tool for the same rows.
     pub peer: String,
-    /// Errors of the rows that count.
+    /// Error statistics of the counted rows.
     pub statistics: Statistics,
-    /// Other readings of the same measurements.
+    /// Alternative interpretations of the measurements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
-    /// What the publication does not say and is assumed.
+    /// Assumptions about unpublished details.
     pub assumptions: Vec<String>,
-    /// What the rows show beside their errors.
+    /// Findings beyond the errors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// Analysis written by people, as it stands in docs/accuracy.md.
+    /// Handwritten analysis from docs/accuracy.md.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
-    /// Measured and predicted values of the rows that count.
+    /// Measured and predicted values of the counted rows.
     pub points: Vec<Point>,
 }
 
-/// One measurement and its prediction, to four significant digits.
+/// A measurement and its prediction, rounded to four significant digits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// What was measured; empty in large sets.
+    /// Description of the measurement. Empty in large sets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// Measured value.
@@ -62,13 +62,13 @@ pub struct Point {
 }
 
 impl Document {
-    /// What was measured, with the remarks of each set.
+    /// Builds the document from the results and the remarks by set.
     pub fn of(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> Self {
         let sets = accuracy.sets.iter().map(|set| DocumentSet::of(set, remarks.get(set.id))).collect();
         Self { engine: planner::outcome::ENGINE.to_owned(), sets }
     }
 
-    /// As text, a line for each set so that a change shows where it is.
+    /// Serializes with a line per set, so that a diff shows the changed set.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let lines = self.sets.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
         let engine = serde_json::to_string(&self.engine)?;
@@ -114,7 +114,7 @@ fn short(statistics: Statistics) -> Statistics {
     }
 }
 
-/// To four significant digits.
+/// Rounds to four significant digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
@@ -123,7 +123,7 @@ fn rounded(value: f64) -> f64 {
 pub(super) mod tests {
     use super::*;
 
-    /// Sets with nothing but a mean error.
+    /// Returns sets with only a mean error.
     pub(in crate::report) fn document(means: &[(&str, f64)]) -> Document {
         let set = |(id, mean): &(&str, f64)| DocumentSet {
             id: (*id).to_owned(),

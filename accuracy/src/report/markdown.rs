@@ -1,4 +1,4 @@
-//! docs/accuracy.md: generated, except what people write between the markers of each set.
+//! docs/accuracy.md: generated text, with handwritten remarks between the markers of each set.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,7 +27,7 @@ largest are of absolute errors, the bias is the mean of signed ones. Spearman is
 is right, which is what a planner needs. Published throughputs are turned into times first.
 ";
 
-/// The page, with the remarks of each set.
+/// Formats the page with the remarks by set.
 pub fn page(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> String {
     let mut text = INTRODUCTION.to_owned();
     summary(&mut text, accuracy);
@@ -37,7 +37,7 @@ pub fn page(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// What people wrote between the markers of each set of an earlier page.
+/// Extracts the handwritten remarks by set from an existing page.
 pub fn remarks(page: &str) -> BTreeMap<String, String> {
     let mut remarks = BTreeMap::new();
     for part in page.split(BEGIN).skip(1) {
@@ -51,7 +51,7 @@ pub fn remarks(page: &str) -> BTreeMap<String, String> {
     remarks
 }
 
-// Writing to a string cannot fail: results of `writeln!` are dropped below.
+// `writeln!` to a string cannot fail, so results are ignored below.
 
 fn summary(text: &mut String, accuracy: &Accuracy) {
     text.push_str("\n## Summary\n\n");
@@ -124,7 +124,7 @@ fn rows(text: &mut String, set: &Set) {
     text.push('\n');
 }
 
-/// A value with four significant digits, never in exponents.
+/// Formats a value with four significant digits, without exponent.
 fn figure(value: f64) -> String {
     let decimals = (3.0 - value.abs().log10().floor()).clamp(0.0, 6.0);
     format!("{value:.0$}", if decimals.is_finite() { decimals as usize } else { 3 })

@@ -1,4 +1,4 @@
-//! Measured against predicted, as SVG: logarithmic axes, the line of equality, a band of ten per cent.
+//! SVG scatter plot of measured and predicted values: logarithmic axes, identity line, ±10 % band.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ const LEFT: f64 = 60.0;
 const TOP: f64 = 14.0;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
-/// A tone that stands out on white and on black.
+/// Colour with contrast on white and on black.
 const ACCENT: &str = "#3b82c4";
-/// Half width of the band.
+/// Half width of the band, relative.
 const BAND: f64 = 0.1;
-/// Room around the points, as a factor.
+/// Margin around the points, as a factor.
 const MARGIN: f64 = 1.15;
 
-/// The plot of a set; none where its rows have no common unit.
+/// Plots a set. Returns `None` if the rows have different units.
 pub fn scatter(set: &Set) -> Option<String> {
     let points: Vec<(f64, f64)> = set.counted().map(|row| (row.measured, row.predicted)).collect();
     if set.unit == MIXED || points.is_empty() {
@@ -26,7 +26,7 @@ pub fn scatter(set: &Set) -> Option<String> {
     Some(draw(set, &axis, &points))
 }
 
-/// One scale for both directions.
+/// Scale shared by both axes.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     low: f64,
@@ -34,14 +34,14 @@ struct Axis {
 }
 
 impl Axis {
-    /// Around all values; none where one is not positive.
+    /// Covers all values. Returns `None` for a non-positive value.
     fn around(points: &[(f64, f64)]) -> Option<Self> {
         let values = points.iter().flat_map(|point| [point.0, point.1]);
         let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
         (low > 0.0 && high.is_finite()).then_some(Self { low: low / MARGIN, high: high * MARGIN })
     }
 
-    /// Place of a value, from 0 to 1 inside the plot.
+    /// Maps a value to 0..=1 within the plot.
     fn place(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
@@ -54,7 +54,7 @@ impl Axis {
         SIZE - BOTTOM - self.place(value).clamp(0.0, 1.0) * (SIZE - TOP - BOTTOM)
     }
 
-    /// 1, 2 and 5 times powers of ten; powers alone over more than two decades.
+    /// Returns 1, 2 and 5 times powers of ten; only powers of ten over more than two decades.
     fn ticks(self) -> Vec<f64> {
         let steps: &[f64] = if self.high / self.low > 100.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
@@ -72,7 +72,7 @@ fn draw(set: &Set, axis: &Axis, points: &[(f64, f64)]) -> String {
          <title>{}: measured against predicted</title>\n",
         escaped(set.title)
     );
-    // Writing to a string cannot fail.
+    // `write!` to a string cannot fail.
     let _ = writeln!(svg, "<path d=\"{}\" fill=\"{ACCENT}\" fill-opacity=\"0.15\"/>", band(*axis));
     let _ = writeln!(
         svg,
@@ -110,7 +110,7 @@ fn draw(set: &Set, axis: &Axis, points: &[(f64, f64)]) -> String {
     svg
 }
 
-/// Between ten per cent too fast and ten per cent too slow.
+/// Path of the region between 10 % too fast and 10 % too slow.
 fn band(axis: Axis) -> String {
     let (low, high) = (axis.low, axis.high);
     let (slow, fast) = (1.0 + BAND, 1.0 - BAND);
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Every opened element is closed, in order.
+    /// True if all elements are closed in order.
     fn is_well_formed(svg: &str) -> bool {
         let mut open = Vec::new();
         for tag in svg.split('<').skip(1) {

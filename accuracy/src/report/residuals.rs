@@ -1,12 +1,13 @@
-//! What errors depend on, in sentences.
+//! Describes dependencies of the errors in sentences.
 
 use crate::set::{Group, Row, Set};
 use crate::statistics::spearman;
 
-/// A rank correlation that is worth a sentence.
+/// Minimum rank correlation to report.
 const NOTABLE: f64 = 0.5;
 
-/// Sentences: the largest errors, the mean error by each property, and properties that errors grow with.
+/// Returns sentences about the largest errors, the mean error by property, and properties
+/// correlated with errors.
 pub fn sentences(set: &Set) -> Vec<String> {
     let counted = set.counted().count();
     let mut sentences = vec![largest(set)];
@@ -32,7 +33,7 @@ fn by(name: &str, groups: &[Group]) -> String {
     format!("Mean signed error by {name} (rows): {}.", groups.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
-/// How errors rise or fall with a property that is a number.
+/// Describes the correlation of errors with a numeric property.
 fn trend(set: &Set, name: &'static str, counted: usize) -> Option<String> {
     let points: Vec<(f64, f64)> = set
         .counted()

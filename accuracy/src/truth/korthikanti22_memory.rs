@@ -1,4 +1,5 @@
-//! Memory of Korthikanti et al. (2022), figures 1 and 7: activations, and weights with their optimizer.
+//! Memory from Korthikanti et al. (2022), figures 1 and 7: activations, and weights with optimizer
+//! state.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +19,8 @@ const SOURCE: &str = "Korthikanti et al. (arXiv 2205.05198), figures 1 and 7, as
 const GIB: f64 = 1_073_741_824.0;
 const TOKENS: u32 = 2048;
 
-/// Reads the table and predicts its rows: activations, their share of what is kept without saving, model state.
+/// Predicts three sets from the table: activation memory, activation memory relative to no savings,
+/// model state.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, "korthikanti22_memory.csv")?;
     let (mut activations, mut shares, mut states) = (Vec::new(), Vec::new(), Vec::new());
@@ -97,7 +99,7 @@ fn set(id: &'static str, title: &'static str, unit: &'static str, peer: &'static
     }
 }
 
-/// A line's configuration and what the engine says of it.
+/// Configuration of a line and its estimate.
 struct Stand {
     configuration: Configuration,
     estimate: Estimate,
@@ -159,7 +161,7 @@ impl Stand {
         self.module().layers / (layout.pipeline * layout.chunks)
     }
 
-    /// Bytes that the layers of the first rank keep.
+    /// Activation bytes stored by the layers on the first rank.
     fn kept(&self) -> f64 {
         let Configuration { cluster, training, layout, .. } = &self.configuration;
         let (b, s) = (f64::from(layout.microbatch), f64::from(TOKENS));
@@ -168,7 +170,7 @@ impl Stand {
         layer.activation * f64::from(self.layers_of_stage()) * f64::from(self.in_flight())
     }
 
-    /// Bytes of the first rank's state without embeddings and final norm.
+    /// Model state bytes on the first rank, without embeddings and final norm.
     fn state(&self) -> f64 {
         let memory = self.estimate.first_rank_memory;
         let all = memory.weights + memory.gradients + memory.optimizer;

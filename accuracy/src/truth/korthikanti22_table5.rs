@@ -1,4 +1,4 @@
-//! Step times of Korthikanti et al. (2022), table 5: 22B to 1T parameters on A100s.
+//! Step times from Korthikanti et al. (2022), table 5: 22B to 1T parameters on A100.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::setting::{Gpt, given, machine};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set};
 
-/// Reads the table and predicts its rows.
+/// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, "korthikanti22_table5.csv")?;
     let rows = table.lines().filter(|line| !line.lacks("iter_time_s")).map(row).collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! Weak scaling of Megatron-Core on H100s: 1.7B to 462B parameters.
+//! Weak scaling of Megatron-Core on H100: 1.7B to 462B parameters.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::setting::{Gpt, machine, words};
 use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set};
 
-/// Reads the table and predicts its rows.
+/// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, "megatron_h100_weak_scaling.csv")?;
     let rows = table.lines().map(row).collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! Throughput of Megatron-LM, April 2021: 1.7B to 1T parameters on 32 to 3,072 A100s.
+//! Megatron-LM throughput, April 2021: 1.7B to 1T parameters on 32 to 3,072 A100.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
-/// Attention heads by hidden size, as published in Narayanan et al. (2021), table 1.
+/// Attention heads by hidden size, from Narayanan et al. (2021), table 1.
 const HEADS: [(u32, u32); 10] = [
     (2304, 24),
     (3072, 32),
@@ -27,7 +27,7 @@ const HEADS: [(u32, u32); 10] = [
     (25_600, 160),
 ];
 
-/// Reads the table and predicts its rows.
+/// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, "megatron_sc21_table1.csv")?;
     let (mut rows, mut by_rule) = (Vec::new(), Vec::new());
@@ -65,7 +65,8 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     }])
 }
 
-/// The row by the best split, and what the publication's rule gives.
+/// Returns the row for the fastest TP and PP degrees, and the layout from the rule in the
+/// publication.
 fn both(line: Line<'_>) -> Result<(Row, (Layout, Estimate)), Error> {
     let label = line.text("model").to_owned();
     let number = |column| line.number::<u32>(column);

@@ -1,4 +1,5 @@
-//! Strong scaling of Megatron-LM (SC'21, table 2), Megatron-Turing NLG, and GPT-3 175B of the README.
+//! Strong scaling of Megatron-LM (SC'21, table 2), Megatron-Turing NLG, and GPT-3 175B from the
+//! README.
 
 use std::path::Path;
 
@@ -11,10 +12,10 @@ use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
-/// Sequences of an iteration of Megatron-Turing NLG.
+/// Sequences per iteration for Megatron-Turing NLG.
 const SEQUENCES: f64 = 1920.0;
 
-/// Reads the table and predicts its rows.
+/// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, "megatron_sc21_table2_mtnlg.csv")?;
     let rows = table.lines().map(row).collect::<Result<Vec<_>, _>>()?;
@@ -52,7 +53,8 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     }])
 }
 
-/// Time of one more microbatch over the three runs of Megatron-Turing NLG, which differ in DP only, and what is left.
+/// Computes the time per additional microbatch and the constant remainder from three
+/// Megatron-Turing NLG runs that differ only in DP.
 fn deepspeed(rows: &[Row]) -> Vec<String> {
     let runs: Vec<(f64, f64, f64)> = rows
         .iter()

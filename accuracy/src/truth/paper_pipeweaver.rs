@@ -1,4 +1,4 @@
-//! Stage imbalance of multimodal models: PipeWeaver, section 2.2.
+//! Stage imbalance in multimodal models (PipeWeaver Sec. 2.2).
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::set::{Goal, Listing, MIXED, Row, Set};
 const STAGES: u32 = 16;
 const LAYERS: u32 = 64;
 
-/// Reads the table and predicts what it says of the 37B model.
+/// Predicts the values in the table for the 37B model.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, "paper_pipeweaver.csv")?;
     let published = |metric: &str, setup: &str| {
@@ -97,14 +97,14 @@ fn preset(id: &str) -> Result<Module, Error> {
     model.modules.into_iter().next().ok_or_else(|| Error::row(id, &"a preset without modules"))
 }
 
-/// 64 layers of ViT in front of 64 of the language model.
+/// Builds a model with 64 ViT layers followed by 64 language model layers.
 fn model() -> Result<Model, Error> {
     let vit = Module { layers: LAYERS, ..preset("vit-5b")? };
     let lm = Module { layers: LAYERS, ..preset("qwen2-32b")? };
     Ok(Model { name: "37B VLM".to_owned(), modules: vec![vit, lm] })
 }
 
-/// Times of the best contiguous cut's stages, in ms.
+/// Stage times for the best contiguous partition, in ms.
 fn stage_times(model: &Model, vit: f64, lm: f64) -> Result<Vec<f64>, Error> {
     let weights = [vit, lm].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
     let partition =
@@ -115,16 +115,17 @@ fn stage_times(model: &Model, vit: f64, lm: f64) -> Result<Vec<f64>, Error> {
     Ok(partition.stages.iter().map(time).collect())
 }
 
-/// How a pipeline of unequal stages compares with one of equal stages and the same sum.
+/// Comparison of a pipeline with unequal stages to a pipeline with equal stages and the same total.
 struct Imbalance {
     microbatches: usize,
-    /// Additional idle time over that of equal stages.
+    /// Additional idle time relative to equal stages.
     bubbles: f64,
     /// Additional step time.
     slower: f64,
 }
 
-/// The number of microbatches whose additional bubbles are closest to those published, in per cent.
+/// Selects the microbatch count whose additional bubbles are closest to the published value in
+/// percent.
 fn closest(times: &[f64], bubbles: f64) -> Result<Imbalance, Error> {
     let mut best: Option<Imbalance> = None;
     for microbatches in 16..=128 {
@@ -146,7 +147,7 @@ fn imbalance(times: &[f64], microbatches: usize) -> Result<Imbalance, Error> {
     Ok(Imbalance { microbatches, bubbles: idle(unequal) / idle(equal) - 1.0, slower: unequal / equal - 1.0 })
 }
 
-/// Length of 1F1B over stages of these times, in ms; a third of each is forward.
+/// 1F1B makespan for these stage times, in ms. A third of each stage time is the forward pass.
 fn makespan(times: &[f64], microbatches: usize) -> Result<f64, Error> {
     let ranks = times.len();
     let none = UniformTimes {
@@ -167,7 +168,8 @@ fn makespan(times: &[f64], microbatches: usize) -> Result<f64, Error> {
     Ok(execution.makespan().secs() * 1e3)
 }
 
-/// Forward of a ViT layer on 8 images over that of an LM layer on 8,192 tokens, and the latter in ms.
+/// Ratio of a ViT layer forward for 8 images to an LM layer forward for 8,192 tokens, and the LM
+/// time in ms.
 fn layer_ratio(model: &Model, tensor: u32) -> Result<(f64, f64), Error> {
     let cluster = presets::cluster("h800").ok_or_else(|| Error::row("h800", &"no such cluster preset"))?;
     let training = Training::default();

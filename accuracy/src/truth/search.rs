@@ -1,4 +1,4 @@
-//! The fastest layout that fits, where a publication leaves degrees out.
+//! Searches the fastest feasible layout if a publication omits parallel degrees.
 
 use planner::cluster::Cluster;
 use planner::estimate::{Configuration, Estimate, estimate};
@@ -6,7 +6,7 @@ use planner::model::Model;
 use planner::outcome::Layout;
 use planner::training::Training;
 
-/// What a publication says; the rest is searched.
+/// Published parameters. The search covers the others.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     pub(super) model: &'a Model,
@@ -14,24 +14,25 @@ pub(super) struct Search<'a> {
     pub(super) training: &'a Training,
     pub(super) global_batch: u32,
     pub(super) sequence_length: u32,
-    /// Degrees that may be taken: TP and PP.
+    /// Allowed (TP, PP) degrees.
     pub(super) splits: &'a [(u32, u32)],
-    /// Sequences of a microbatch that may be taken.
+    /// Allowed microbatch sizes in sequences.
     pub(super) microbatches: &'a [u32],
     pub(super) chunks: Chunks,
 }
 
-/// Model chunks of a rank that may be taken.
+/// Allowed model chunks per rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chunks {
-    /// One.
+    /// A single chunk.
     One,
-    /// Every divisor of a rank's layers, where the interleaved schedule can deal the microbatches evenly.
+    /// All divisors of the layers per rank for which the interleaved schedule can distribute the
+    /// microbatches evenly.
     Divisors,
 }
 
 impl Search<'_> {
-    /// The fastest layout that fits the memory; none where none does.
+    /// Returns the fastest layout within the memory limit, or `None` if there is none.
     pub(super) fn fastest(&self) -> Option<(Layout, Estimate)> {
         let layouts = self.layouts();
         let estimates = layouts.into_iter().filter_map(|layout| {
@@ -85,7 +86,7 @@ impl Search<'_> {
     }
 }
 
-/// Every way to share a model over `product` devices with tensor parallelism of at most a node of eight.
+/// Returns all (TP, PP) pairs with TP * PP = `product` and TP at most 8, the node size.
 pub(super) fn splits(product: u32) -> Vec<(u32, u32)> {
     [1, 2, 4, 8]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Models, machines and training settings that several publications share.
+//! Models, machines and training settings shared by several publications.
 
 use planner::cluster::{Cluster, presets};
 use planner::estimate::{Configuration, Estimate, estimate};
@@ -9,7 +9,7 @@ use planner::training::{AttentionKernel, GradientFormat, Recompute, Training};
 
 use super::Error;
 
-/// The sizes of a GPT model as Megatron-LM builds it.
+/// Size parameters of a GPT model in Megatron-LM.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gpt {
     pub(super) hidden: u32,
@@ -21,7 +21,8 @@ pub(super) struct Gpt {
 }
 
 impl Gpt {
-    /// The model: MLP four times as wide, layer norms, biases everywhere, learned positions, tied embeddings.
+    /// Builds the model: MLP width 4h, layer norms, biases in all layers, learned positions, tied
+    /// embeddings.
     pub(super) fn model(self, name: &str) -> Model {
         let module = Module {
             name: name.to_owned(),
@@ -51,16 +52,17 @@ impl Gpt {
         Model { name: name.to_owned(), modules: vec![module] }
     }
 
-    /// Operations of an iteration by the formula of Narayanan et al. (2021), section 5.1, with `passes` forward
-    /// passes' worth of work: 4 with everything recomputed (96 B s L h² ...), 3 without (72 B s L h² ...).
+    /// Operations per iteration according to Narayanan et al. (2021), section 5.1. `passes` is the
+    /// work in forward passes: 4 with full recomputation (96 B s L h² ...), 3 without (72 B s L h²
+    /// ...).
     pub(super) fn published_flops(self, global_batch: u32, passes: f64) -> f64 {
         let [b, s, l, h, v] = [global_batch, self.sequence_length, self.layers, self.hidden, self.vocab].map(f64::from);
-        // The head is never recomputed: 6 B s h V in either case.
+        // The output head is never recomputed: 6 B s h V in both cases.
         24.0 * passes * b * s * l * h * h * (1.0 + s / (6.0 * h)) + 6.0 * b * s * h * v
     }
 }
 
-/// A machine of that many devices; fewer than eight are one node.
+/// Builds a machine with this device count. Fewer than eight devices form a single node.
 pub(super) fn machine(preset: &str, devices: u32) -> Result<Cluster, Error> {
     let cluster = presets::cluster(preset).ok_or_else(|| Error::row(preset, &"no such cluster preset"))?;
     if devices < cluster.devices_per_node {
@@ -69,8 +71,8 @@ pub(super) fn machine(preset: &str, devices: u32) -> Result<Cluster, Error> {
     Ok(Cluster { nodes: devices / cluster.devices_per_node, ..cluster })
 }
 
-/// Settings of Megatron-LM in 2021: everything recomputed, attention in separate kernels, nothing overlapped,
-/// gradients reduced in the format of the weights.
+/// Megatron-LM settings in 2021: full recomputation, unfused attention, no overlap, gradient
+/// reduction in the weight format.
 pub(super) fn megatron_2021() -> Training {
     Training {
         recompute: Recompute::Full,
@@ -85,12 +87,12 @@ pub(super) fn megatron_2021() -> Training {
     }
 }
 
-/// Estimates a layout that is given in full.
+/// Estimates a fully specified layout.
 pub(crate) fn given(label: &str, configuration: &Configuration) -> Result<Estimate, Error> {
     estimate(configuration).map_err(|error| Error::row(label, &error))
 }
 
-/// A layout in words.
+/// Formats a layout.
 pub(super) fn words(layout: Layout) -> String {
     let Layout { tensor, pipeline, data, chunks, microbatch, .. } = layout;
     format!("TP {tensor}, PP {pipeline}, DP {data}, VPP {chunks}, microbatch {microbatch}")
@@ -100,7 +102,7 @@ pub(super) fn words(layout: Layout) -> String {
 mod tests {
     use super::*;
 
-    /// The published form with the head inside the bracket: 96 B s L h² (1 + s/6h + V/16Lh).
+    /// Published form with the head inside the bracket: 96 B s L h² (1 + s/6h + V/16Lh).
     #[test]
     fn operations_are_those_of_the_published_formula() {
         let gpt = Gpt { hidden: 2304, layers: 24, heads: 24, vocab: 51_200, sequence_length: 2048, dropout: true };

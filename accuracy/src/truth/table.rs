@@ -1,11 +1,11 @@
-//! A CSV file with named columns.
+//! CSV file with named columns.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Error;
 
-/// A file in memory.
+/// File content in memory.
 #[derive(Debug)]
 pub(super) struct Table {
     path: PathBuf,
@@ -13,7 +13,7 @@ pub(super) struct Table {
     records: Vec<csv::StringRecord>,
 }
 
-/// One line of a file.
+/// A line of the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
     table: &'a Table,
@@ -21,7 +21,6 @@ pub(super) struct Line<'a> {
 }
 
 impl Table {
-    /// Reads a file.
     pub(super) fn read(folder: &Path, name: &str) -> Result<Self, Error> {
         let path = folder.join(name);
         let read = || -> Result<_, csv::Error> {
@@ -35,25 +34,25 @@ impl Table {
         }
     }
 
-    /// Its lines, without the header.
+    /// Returns the lines without the header.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         self.records.iter().map(|record| Line { table: self, record })
     }
 }
 
 impl<'a> Line<'a> {
-    /// A cell's text; empty where the file has no such column.
+    /// Returns the cell text. Empty if the column is missing.
     pub(super) fn text(self, column: &str) -> &'a str {
         let place = self.table.header.iter().position(|name| name == column);
         place.and_then(|place| self.record.get(place)).unwrap_or_default()
     }
 
-    /// Whether a cell is empty.
+    /// True if the cell is empty.
     pub(super) fn lacks(self, column: &str) -> bool {
         self.text(column).is_empty()
     }
 
-    /// A cell's number.
+    /// Parses the cell as a number.
     pub(super) fn number<T: FromStr>(self, column: &str) -> Result<T, Error> {
         self.text(column).parse().map_err(|_| Error::Cell {
             path: self.table.path.clone(),

@@ -1,4 +1,4 @@
-//! Step times of small GPT models on 2 to 8 A100s, published with vTrain.
+//! Step times of small GPT models on 2 to 8 A100, published with vTrain.
 
 mod dependence;
 
@@ -14,19 +14,20 @@ use super::table::{Line, Table};
 use crate::set::{Facet, Goal, Listing, Row, Set, Variant};
 use crate::statistics::Statistics;
 
-/// Rows of the file whose times were used to fit the host's overhead, by the number in the column `source`. They do
-/// not count in the statistics; 20 at most.
+/// Rows used to fit the host overhead, by the number in the column `source`. They are excluded from
+/// the statistics. At most 20 rows.
 ///
-/// Chosen by rule: PP 1, microbatches of one sequence, four of them an iteration, 12 and 24 layers; of each hidden size
-/// and TP the run with the smallest DP. Hidden size 1,024, then 2,048; TP 1, 2, 4, 8; 12 layers before 24.
+/// Selection rule: PP 1, microbatches with a single sequence, four microbatches per iteration, 12
+/// and 24 layers. For each hidden size and TP degree, the run with the smallest DP degree. Sorted
+/// by hidden size (1,024, 2,048), TP (1, 2, 4, 8), layers (12, 24).
 pub const FITTED_ROWS: &[u32] = &[15, 1335, 1200, 579, 418, 1195, 1050, 949, 1419, 1426, 939, 1064, 644, 353, 198, 983];
 
 const FILE: &str = "vtrain_single.csv";
 
-/// The vocabulary of GPT-2, unpadded.
+/// GPT-2 vocabulary size without padding.
 const VOCAB: u32 = 50_257;
 
-/// The numbers of one line that errors are compared by.
+/// Values of a line used in error analysis.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     number: u32,
@@ -34,13 +35,13 @@ struct Run {
     layers: u32,
     layout: Layout,
     microbatches: u32,
-    /// Measured time, in ms.
+    /// Measured time in ms.
     measured: f64,
-    /// Predicted time, in ms.
+    /// Predicted time in ms.
     predicted: f64,
 }
 
-/// Reads the table and predicts its rows.
+/// Predicts the rows of the table.
 pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     let table = Table::read(folder, FILE)?;
     let (mut rows, mut runs) = (Vec::new(), Vec::new());
@@ -84,23 +85,23 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Set>, Error> {
     }])
 }
 
-/// A configuration of the table and its measured time.
+/// Configuration and its measured time.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) label: String,
     pub(crate) configuration: Configuration,
-    /// In ms.
+    /// Measured time in ms.
     pub(crate) milliseconds: f64,
 }
 
-/// The rows that the host's overhead is fitted on, in the order of the file.
+/// Returns the rows used to fit the host overhead, in file order.
 pub(crate) fn fitted(folder: &Path) -> Result<Vec<Measured>, Error> {
     let table = Table::read(folder, FILE)?;
     let chosen = table.lines().filter(|line| FITTED_ROWS.contains(&number(*line)));
     chosen.map(measured).collect()
 }
 
-/// The row's number in the publication's own file.
+/// Returns the row number in the published file.
 fn number(line: Line<'_>) -> u32 {
     line.text("source").rsplit("row ").next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }

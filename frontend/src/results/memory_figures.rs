@@ -25,7 +25,7 @@ fn comparison(figures: &[Figures]) -> Option<String> {
 /// Memory figures of a rank for all displayed plans.
 #[component]
 pub(super) fn MemoryFigures(
-    /// Planners and timelines.
+    /// Planner, timeline pairs.
     #[prop(into)]
     timelines: Signal<Vec<(PlannerKind, Arc<Timeline>)>>,
     /// Rank. Plans with fewer ranks are omitted.

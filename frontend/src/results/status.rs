@@ -1,4 +1,4 @@
-//! Where planning stands, in one line that is spoken too.
+//! Planning status in one line. Screen readers announce it.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,8 @@ fn data_state(state: &PlanState, wrong: usize) -> &'static str {
     }
 }
 
-/// Wrong fields: those that hold no number, found here, and those that the server names.
+/// Returns the pointers of invalid fields: fields without a number, and fields named in the server
+/// error.
 fn wrong_fields(state: &PlanState, unreadable: &FieldErrors) -> BTreeSet<String> {
     let mut wrong: BTreeSet<String> = unreadable.pointers().map(str::to_owned).collect();
     if let PlanState::Failed(Failure::Problem(problem)) = state {
@@ -54,20 +55,20 @@ fn fields(count: usize) -> String {
     if count == 1 { "1 field is".to_owned() } else { format!("{count} fields are") }
 }
 
-/// Behind the number of wrong fields.
+/// Text that follows the number of invalid fields.
 const OUTDATED: &str = "The results are outdated: they are those of the last valid scenario.";
 
-/// Whether the results are not those of the fields: one of these is wrong.
+/// True if the results belong to an older scenario because a field is invalid.
 pub(super) fn is_outdated(explore: Explore) -> bool {
     explore.state.with(|state| explore.unreadable.with(|unreadable| !wrong_fields(state, unreadable).is_empty()))
 }
 
-/// Moves the focus to a field of the form, or else scrolls to its message.
+/// Moves the focus to a form field, or scrolls to its message.
 fn go_to_field(pointer: &str) {
     let quoted = pointer.replace('\\', "\\\\").replace('"', "\\\"");
     let find = |attribute: &str| document().query_selector(&format!("[{attribute}=\"{quoted}\"]")).ok().flatten();
     if let Some(input) = find("data-pointer").and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
-        // A field in a closed group cannot have the focus; an element that has gone needs none.
+        // Focus fails in a closed group; a removed element needs no focus.
         drop(input.focus());
     }
     if let Some(message) = find("data-error-for") {
@@ -75,7 +76,7 @@ fn go_to_field(pointer: &str) {
     }
 }
 
-/// The line under the title.
+/// Status line below the title.
 #[component]
 pub(super) fn StatusLine() -> impl IntoView {
     let explore = use_explore();
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(fields(3), "3 fields are");
     }
 
-    /// An empty field is never sent, so the state of planning stays that of the answer before.
+    /// An empty field is not sent, so the planning state still describes the previous result.
     #[test]
     fn an_empty_field_is_no_finished_plan() {
         let mut unreadable = FieldErrors::default();

@@ -1,4 +1,4 @@
-//! What lies behind a plan: cards that are computed when they are opened.
+//! Studies for a plan. Each card computes its study when the user expands it.
 
 mod correction;
 mod layout_sweep;
@@ -14,12 +14,12 @@ use leptos::prelude::*;
 use super::asked::{AskedCard, Unfolded};
 use crate::explore::use_explore;
 
-/// Rankings of each strategy: enough to see the curves flatten.
+/// Rollouts per strategy. This number is large enough for the curves to become flat.
 const PROGRESS_ROLLOUTS: u32 = 2_000;
-/// Rankings of each of the many searches over sizes.
+/// Rollouts per search in the size study, which runs many searches.
 const SIZE_ROLLOUTS: u32 = 200;
 
-/// The studies of the shown iteration, where a PipeWeaver planner has a plan of it.
+/// Studies for the selected iteration. They need a PipeWeaver plan.
 #[component]
 pub(super) fn Studies() -> impl IntoView {
     let explore = use_explore();
@@ -28,12 +28,12 @@ pub(super) fn Studies() -> impl IntoView {
         explore.result.with(|stored| {
             let stored = stored.as_ref()?;
             Subject::of(&stored.outcome, iteration).ok()?;
-            // Another engine's plan is no subject; the page offers to plan again.
+            // Plans from other engine versions are not supported; the page offers to plan again.
             let is_current = stored.outcome.engine == stored.current_engine;
             is_current.then_some(iteration)
         })
     });
-    // A card stays while answers are tried out, and asks when the answer is stored.
+    // During a slider drag the card stays open. It sends its request when the result is stored.
     let url = |path: fn(&str, u32, u32) -> String, rollouts: u32| {
         Memo::new(move |_| {
             let iteration = subject.get()?;
@@ -74,7 +74,7 @@ pub(super) fn Studies() -> impl IntoView {
     let settings = correction::Settings::new();
     let correction_url = Memo::new(move |_| Some(api::path::correction_study(&corrected.get()?, &settings.query())));
     let has_subject = Memo::new(move |_| subject.with(Option::is_some));
-    // A link that shows a layout opens the card that it stands in.
+    // If the link contains a layout, expand the card for this layout.
     let unfolded = if explore.view.with_untracked(|view| view.layout.is_some()) {
         Unfolded::FromTheStart
     } else {
@@ -127,14 +127,14 @@ pub(super) fn Studies() -> impl IntoView {
     }
 }
 
-/// Which iteration and replica a study is of.
+/// Describes iteration and replica of a study.
 fn place(iteration: u32, replica: u32) -> String {
     format!("Iteration {iteration}, its slowest replica ({replica})")
 }
 
-/// What the lower bounds of searches are of, and what that of a plan is of.
+/// Explains the difference between the lower bounds for a search and for a plan.
 const REPLICA_BOUND: &str = "Lower bounds are of this replica with these parts, in this iteration. The bound in the gap of the ranked \
                              table is of the plan: the largest of all replicas, as a mean of all iterations.";
 
-/// What stands where the time was up.
+/// Note for a study that reached the time limit.
 const CUT: &str = "The time of the server was up before the search had ended; the figures are what was found by then.";

@@ -1,4 +1,4 @@
-//! Time against memory: every plan as a point, and those that no other plan beats in both.
+//! Iteration time and peak memory of all plans, and their Pareto front.
 
 use api::planner::outcome::{Answer, PlannerResult};
 use leptos::prelude::*;
@@ -9,7 +9,7 @@ use crate::charts::{Cloud, Mark, ScatterChart};
 use crate::explore::use_explore;
 use crate::format;
 
-/// A plan: peak memory in GiB, time of an iteration in s, name.
+/// Plan: peak memory in GiB, iteration time in s, name.
 type Point = (f64, f64, String);
 
 fn points(results: &[PlannerResult]) -> Vec<Point> {
@@ -23,7 +23,7 @@ fn points(results: &[PlannerResult]) -> Vec<Point> {
     results.iter().filter_map(point).collect()
 }
 
-/// The points that no other point beats in time without more memory, from little memory to much.
+/// Returns the Pareto front in time and memory, in ascending order of memory.
 fn front(points: &[Point]) -> Vec<Point> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -36,7 +36,7 @@ fn front(points: &[Point]) -> Vec<Point> {
     sorted
 }
 
-/// The card; only where there are at least two plans.
+/// Scatter chart card. Hidden for fewer than two plans.
 #[component]
 pub(super) fn TimeAndMemory() -> impl IntoView {
     let explore = use_explore();

@@ -1,4 +1,4 @@
-//! Where the time of an iteration goes: by pipeline rank of one plan, or plan beside plan.
+//! Time breakdown of an iteration: by pipeline rank for a plan, or by plan.
 
 mod explained;
 
@@ -13,8 +13,8 @@ use crate::charts::{Fill, Measure, Part, StackedBars, StackedRow};
 use crate::explore::use_explore;
 use crate::format;
 
-/// The parts of an iteration, in the order in which a bar stacks them; kinds have their colours of the Gantt charts. The two exposed
-/// ones add up to the exposed communication of the ranked table.
+/// Components in stacking order. Colours match the span kinds in Gantt charts. The two exposed
+/// components add up to the exposed communication in the ranking table.
 const PARTS: [Part; 6] = [
     Part { name: "computation", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "recomputed", light: "#66ccee", dark: "#8adcf7", fill: Fill::Solid },
@@ -34,7 +34,7 @@ fn of_ranks(ranks: &[RankSummary]) -> Vec<StackedRow> {
     ranks.iter().map(row).collect()
 }
 
-/// One bar for every plan: the mean of its ranks.
+/// Returns a bar per plan: the mean over its ranks.
 fn of_planners(results: &[PlannerResult]) -> Vec<StackedRow> {
     let row = |result: &PlannerResult| {
         let Answer::Planned(planned) = &result.answer else { return None };
@@ -46,14 +46,14 @@ fn of_planners(results: &[PlannerResult]) -> Vec<StackedRow> {
     results.iter().filter_map(row).collect()
 }
 
-/// What the bars are of.
+/// Subject of the bars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Ranks,
     Planners,
 }
 
-/// Where the time goes.
+/// Time breakdown card.
 #[component]
 pub(super) fn TimeSpent() -> impl IntoView {
     let explore = use_explore();
@@ -130,12 +130,12 @@ pub(super) fn TimeSpent() -> impl IntoView {
     }
 }
 
-/// The bars as numbers.
+/// Bar values as a table.
 #[component]
 fn BarTable(
     rows: Vec<StackedRow>,
     test_id: &'static str,
-    /// What a row is of.
+    /// Heading of the first column.
     heading: &'static str,
     caption: &'static str,
 ) -> impl IntoView {
@@ -229,7 +229,8 @@ mod tests {
         assert!((rows[0].total() - 21.0).abs() < 1e-12);
     }
 
-    /// 3 s in actions and 4 s of gradients in 21 s: a third is exposed communication, as docs/models.md, section 8, defines it.
+    /// 3 s in actions plus 4 s for gradients in 21 s: one third is exposed communication
+    /// (docs/models.md, section 8).
     #[test]
     fn both_exposed_parts_are_the_exposed_communication() {
         let time =

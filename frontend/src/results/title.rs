@@ -1,4 +1,4 @@
-//! Title of the scenario, and keeping it.
+//! Scenario title and save button.
 
 use api::path;
 use api::scenario::Keep;
@@ -10,7 +10,7 @@ use crate::explore::use_explore;
 use crate::notice::FailureNotice;
 use crate::pointer;
 
-/// The title, the way to keep the scenario, and what the answer rests on.
+/// Title field, save button, and save errors.
 #[component]
 pub(super) fn TitleRow() -> impl IntoView {
     let explore = use_explore();
@@ -27,7 +27,7 @@ pub(super) fn TitleRow() -> impl IntoView {
                     })
                 }))
     };
-    // Of what could not be kept; another title or scenario knows nothing of it.
+    // Scenario, title, and save error. After a change to either, the error no longer applies.
     let unsaved = RwSignal::new(None::<((String, String), Failure)>);
     let failure = move || unsaved.get().filter(|(what, _)| here().as_ref() == Some(what)).map(|(_, failure)| failure);
     let save = move |_| {

@@ -1,4 +1,4 @@
-//! How the log of a run is sent: commands to paste, with the token where it is known.
+//! Shell commands that upload the log of a run. They contain the token if this tab knows it.
 
 use api::path;
 use api::run::{ClientCommands, CreatedRun};
@@ -10,12 +10,12 @@ use crate::client::{self, Body, Failure};
 use crate::clipboard;
 use crate::notice::FailureNotice;
 
-/// Stands in for a token that is not known here.
+/// Placeholder for an unknown token.
 const UNKNOWN: &str = "TOKEN";
-/// How long a button says that it copied.
+/// Display time of the "copied" message.
 const SAID: std::time::Duration = std::time::Duration::from_secs(4);
 
-/// The commands of a run, and a way to a new token.
+/// Upload commands, and a button that creates a new token.
 #[component]
 pub(crate) fn SendingCommands(run: String) -> impl IntoView {
     let token = RwSignal::new(token_of(&run));
@@ -74,7 +74,7 @@ pub(crate) fn SendingCommands(run: String) -> impl IntoView {
     }
 }
 
-/// A command with a button that copies it.
+/// Command with a copy button.
 #[component]
 fn Command(name: &'static str, test_id: &'static str, text: String) -> impl IntoView {
     let done = RwSignal::new(None::<bool>);

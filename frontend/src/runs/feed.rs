@@ -1,5 +1,5 @@
-//! What the server knows of a run, as it grows: pages of points first, then a stream of events; where streams do not
-//! get through, pages again and again.
+//! Live data of a run. The feed loads stored points page by page, then subscribes to server-sent
+//! events. Without a working stream it polls.
 
 mod several;
 
@@ -24,54 +24,51 @@ use web_sys::{EventSource, MessageEvent};
 use super::points::Points;
 use crate::client::{self, Failure, pause};
 
-/// Points asked for at once.
+/// Points per request.
 const PAGE: u32 = 5_000;
-/// A stream that breaks so often in a row is given up.
+/// Number of consecutive stream errors before the feed switches to polling.
 const BREAKS: u32 = 3;
-/// Between two questions where there is no stream.
+/// Poll interval without a stream in ms.
 const POLL_MS: i32 = 2_000;
-/// Between two questions about a run that has ended, or that stands beside another where there is no stream.
+/// Poll interval in ms for a finished run, and for a compared run without a stream.
 const SLOW_POLL_MS: i32 = 10_000;
-/// Figures of the whole run are asked for at most this often while points come.
+/// Minimum interval in ms between two requests for run statistics while points arrive.
 const DETAIL_MS: f64 = 3_000.0;
-/// Charts of many points are drawn less often: a ms for so many points between two drawings.
+/// Number of points that add 1 ms to the minimum time between two redraws.
 const POINTS_PER_MS: usize = 40;
 
-/// How points come.
+/// Transport of new points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// What is stored is being fetched.
+    /// Loading stored points.
     Loading,
-    /// Events are sent by the server.
+    /// Server-sent events.
     Streaming,
-    /// The server is asked again and again.
     Polling,
-    /// The run is over; it is looked at now and then, as it may go on.
+    /// The run is finished. It is polled slowly because it may continue.
     Over,
 }
 
-/// A run as it grows.
+/// Live data of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Feed {
     id: StoredValue<String>,
-    /// What lists and reports say of it.
+    /// Summary and parse report.
     pub(crate) detail: RwSignal<Option<Arc<RunDetail>>>,
-    /// Where it stands.
     pub(crate) state: RwSignal<Option<RunState>>,
-    /// How points come.
     pub(crate) way: RwSignal<Way>,
-    /// Why nothing comes.
+    /// Last request error.
     pub(crate) failure: RwSignal<Option<Failure>>,
-    /// Its points; they are no signal, as copies of them would be large.
+    /// Points. They are not in a signal because copies are large.
     points: StoredValue<Points>,
-    /// Counts the changes of the points.
+    /// Incremented whenever the points change.
     version: RwSignal<u32>,
     pace: StoredValue<Pace>,
     alive: StoredValue<Arc<AtomicBool>>,
     stream: StoredValue<Option<Stream>, LocalStorage>,
 }
 
-/// When points were last announced, and whether they will be again soon; when the detail was last asked for.
+/// Time of the last redraw, pending redraw flag, time of the last statistics request.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
     announced_ms: f64,
@@ -79,7 +76,7 @@ struct Pace {
     asked_ms: f64,
 }
 
-/// A stream that is open, and how whoever waits for its end is told.
+/// Open event stream, and the function that resolves the promise for its end.
 struct Stream {
     source: EventSource,
     ended: Function,
@@ -91,20 +88,21 @@ impl Stream {
             set(&self.source, None);
         }
         self.source.close();
-        // Resolving a promise of ours cannot throw.
+        // Resolving a promise cannot throw.
         drop(self.ended.call0(&JsValue::UNDEFINED));
     }
 }
 
 impl Feed {
-    /// Follows a run by events until the page is left.
+    /// Subscribes to a run until the user leaves the page.
     pub(crate) fn follow(id: String) -> Self {
         let feed = Self::new(id);
         spawn_local(feed.keep_following());
         feed
     }
 
-    /// Looks at a run now and then until the page is left, while no stream of [`Several`] carries it.
+    /// Polls a run slowly until the user leaves the page. A stream of [`Several`] replaces the
+    /// polling.
     pub(crate) fn watch(id: String) -> Self {
         let feed = Self::new(id);
         spawn_local(feed.keep_watching());
@@ -135,23 +133,22 @@ impl Feed {
         feed
     }
 
-    /// The run.
     pub(crate) fn id(&self) -> String {
         self.id.get_value()
     }
 
-    /// Looks at the points; whoever reads them in an effect runs again when there are more.
+    /// Passes the points to `look`. Effects that call this function run again when points change.
     pub(crate) fn with_points<T>(&self, look: impl FnOnce(&Points) -> T) -> T {
         self.version.track();
         self.points.with_value(look)
     }
 
-    /// Counts the changes of the points.
+    /// Returns the version number of the points.
     pub(crate) fn version(&self) -> u32 {
         self.version.get()
     }
 
-    /// Ends it before the page is left.
+    /// Stops the feed before the user leaves the page.
     pub(crate) fn stop(&self) {
         self.alive.with_value(|alive| alive.store(false, Ordering::Relaxed));
         self.stream.update_value(|stream| {
@@ -161,7 +158,7 @@ impl Feed {
         });
     }
 
-    /// Asks for the figures of the whole run.
+    /// Requests the run statistics.
     pub(crate) async fn refresh(self) -> Result<(), Failure> {
         let Some(url) = self.id.try_with_value(|id| path::run(id)) else { return Ok(()) };
         let answer = client::get::<RunDetail>(&url).await;
@@ -199,7 +196,8 @@ impl Feed {
         done
     }
 
-    /// Everything that is stored, however long it takes; false where the page was left, or the run is not there.
+    /// Loads all stored points and retries after errors. Returns false if the user left the page or
+    /// the error is permanent.
     async fn load(self) -> bool {
         loop {
             let done = self.note(
@@ -274,7 +272,7 @@ impl Feed {
         self.note(answer);
     }
 
-    /// Fetches the pages behind a row, up to another or the last.
+    /// Fetches pages after a row, until row `before` or the end.
     async fn catch_up(self, mut after: u64, before: Option<u64>) -> Result<(), Failure> {
         loop {
             let Some(url) = self.id.try_with_value(|id| path::run_points(id, after, PAGE)) else { return Ok(()) };
@@ -292,7 +290,7 @@ impl Feed {
         }
     }
 
-    /// One stream of events, to its end; false where it broke too often in a row.
+    /// Reads an event stream until it ends. Returns false after too many consecutive errors.
     async fn stream(self) -> bool {
         let url = self.id.with_value(|id| path::run_events(id));
         let after = self.points.with_value(Points::last_row);
@@ -312,7 +310,7 @@ impl Feed {
             }
         });
         for (name, listener) in [("point", &on_point), ("gap", &on_gap), ("state", &on_state)] {
-            // Listening for a name of an event that exists cannot fail.
+            // Adding a listener for a valid event name cannot fail.
             drop(source.add_event_listener_with_callback(name, listener.as_ref().unchecked_ref()));
         }
         let opened = Rc::clone(&breaks);
@@ -326,7 +324,7 @@ impl Feed {
         let kept = source.clone();
         let on_error = Closure::<dyn Fn()>::new(move || {
             broken.set(broken.get() + 1);
-            // A refused stream is not opened again by the browser.
+            // Browsers do not reconnect a rejected stream.
             if broken.get() >= BREAKS || kept.ready_state() == EventSource::CLOSED {
                 broken.set(BREAKS);
                 self.close();
@@ -337,7 +335,7 @@ impl Feed {
         let ended = Promise::new(&mut |resolve, _| {
             self.stream.set_value(Some(Stream { source: source.clone(), ended: resolve }));
         });
-        // The promise only ever resolves.
+        // The promise never rejects.
         drop(JsFuture::from(ended).await);
         breaks.get() < BREAKS
     }
@@ -348,7 +346,7 @@ impl Feed {
         }
     }
 
-    /// A stream is open; what came between the last page and it is asked for.
+    /// Called when a stream opens. Fetches points between the last page and the stream.
     fn begin_streaming(self) {
         self.way.set(Way::Streaming);
         self.failure.set(None);
@@ -358,14 +356,14 @@ impl Feed {
         });
     }
 
-    /// Fetches what a stream left out.
+    /// Fetches points that the stream skipped.
     fn fill(self, gap: RunGap) {
         spawn_local(async move {
             self.note(self.catch_up(gap.after, Some(gap.before)).await);
         });
     }
 
-    /// The run stands elsewhere than before, and so may its figures.
+    /// Updates the state and requests new statistics.
     fn turn_to(self, state: RunState) {
         self.enter(state);
         spawn_local(async move {
@@ -373,7 +371,7 @@ impl Feed {
         });
     }
 
-    /// Points that were sent before the end are on their way still.
+    /// Delay the close, because points sent before the end may still arrive.
     fn close_soon(self) {
         set_timeout(
             move || {
@@ -391,7 +389,7 @@ impl Feed {
         }
     }
 
-    /// Tells the charts, not more often than they can draw.
+    /// Notifies the charts at a limited rate.
     fn announce(self) {
         let now = Date::now();
         let least = (self.points.with_value(Points::len) / POINTS_PER_MS) as f64;
@@ -439,12 +437,12 @@ impl Feed {
     }
 }
 
-/// Answers that asking again does not change: there is no such run, it was deleted, or nobody may see it.
+/// True for permanent errors: the run is unknown, deleted, or not accessible.
 const fn is_lasting(status: u16) -> bool {
     matches!(status, 400 | 401 | 403 | 404 | 410)
 }
 
-/// Points of a stream between two frames.
+/// Collects stream points until the next animation frame.
 #[derive(Clone)]
 struct Batch {
     feed: Feed,
@@ -472,7 +470,7 @@ impl Batch {
     }
 }
 
-/// Reads the data of events of one name; what cannot be read is left to the pages.
+/// Decodes event data. Events that fail to decode are ignored; polling fetches their points later.
 fn listener<T: DeserializeOwned + 'static>(on_data: impl Fn(T) + 'static) -> Closure<dyn Fn(MessageEvent)> {
     Closure::new(move |event: MessageEvent| {
         if let Ok(data) = serde_json::from_str::<T>(&event.data().as_string().unwrap_or_default()) {

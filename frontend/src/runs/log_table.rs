@@ -1,21 +1,22 @@
-//! Field for a file of the user's own patterns, which describes the lines of an unknown trainer.
+//! Input for a file with custom patterns that parse the log of an unknown trainer.
 
 use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen_futures::JsFuture;
 
-/// Largest table, in bytes: it travels in an address with a log.
+/// Maximum file size in bytes. The table is part of a URL.
 const MAX_BYTES: f64 = 20_000.0;
 
-/// A table of patterns: the name of its file, and its text.
+/// Pattern table: file name and content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LogTableFile {
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-/// An optional file of patterns. The server checks them when the run is opened or the log is imported.
+/// Optional pattern file. The server validates the patterns when it creates the run or imports the
+/// log.
 #[component]
 pub(crate) fn LogTableField(table: RwSignal<Option<LogTableFile>>, test_id: &'static str) -> impl IntoView {
     let input = NodeRef::<html::Input>::new();

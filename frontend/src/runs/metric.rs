@@ -1,34 +1,32 @@
-//! What a log may say of a step, and how it is called.
+//! Step metrics that a log may contain.
 
 use api::run::{Quantity, RunPoint};
 
-/// A figure of a step that is drawn over the steps.
+/// Metric with a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Metric {
-    /// Time of a step, in s.
+    /// Step time in s.
     StepTime,
-    /// Tokens per second of the whole job.
+    /// Tokens per second for the job.
     Tokens,
-    /// Tokens per second of one device.
+    /// Tokens per second per device.
     TokensPerDevice,
-    /// Samples per second of the whole job.
+    /// Samples per second for the job.
     Samples,
     /// TFLOP/s per device.
     Tflops,
-    /// Loss.
     Loss,
-    /// Memory of the fullest device, in GiB.
+    /// Maximum memory over the devices in GiB.
     Memory,
-    /// Norm of the gradient.
+    /// Gradient norm.
     GradNorm,
-    /// Learning rate.
     LearningRate,
 }
 
 impl Metric {
-    /// How many there are.
+    /// Number of metrics.
     pub(crate) const COUNT: usize = 9;
-    /// All of them, in the order of the page.
+    /// All metrics in display order.
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::StepTime,
         Self::Tokens,
@@ -41,7 +39,7 @@ impl Metric {
         Self::LearningRate,
     ];
 
-    /// Name in links.
+    /// Identifier in links.
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::StepTime => "step",
@@ -56,12 +54,11 @@ impl Metric {
         }
     }
 
-    /// The metric of a name in links.
+    /// Parses an identifier from a link.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.id() == id)
     }
 
-    /// Name on the page.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::StepTime => "Step time",
@@ -76,7 +73,7 @@ impl Metric {
         }
     }
 
-    /// Unit behind a value; empty where the title says it.
+    /// Unit suffix. Empty if the title contains the unit.
     pub(crate) const fn unit(self) -> &'static str {
         match self {
             Self::StepTime => "s",
@@ -88,17 +85,18 @@ impl Metric {
         }
     }
 
-    /// Whether it is shown where nobody chose: the rest is a click away.
+    /// True if the metric is shown by default.
     pub(crate) const fn is_usual(self) -> bool {
         !matches!(self, Self::Samples | Self::GradNorm | Self::LearningRate)
     }
 
-    /// Whether a slow step makes it an exception: those are marked and left out of medians.
+    /// True if slow steps are outliers for this metric. Outliers are marked and excluded from
+    /// medians.
     pub(crate) const fn follows_step_time(self) -> bool {
         matches!(self, Self::StepTime | Self::Tokens | Self::TokensPerDevice | Self::Samples | Self::Tflops)
     }
 
-    /// What is predicted of it.
+    /// Predicted quantity for this metric.
     pub(crate) const fn quantity(self) -> Option<Quantity> {
         match self {
             Self::StepTime => Some(Quantity::StepTime),
@@ -110,7 +108,7 @@ impl Metric {
         }
     }
 
-    /// What a prediction is of.
+    /// Metric for a predicted quantity.
     pub(crate) const fn of_quantity(quantity: Quantity) -> Self {
         match quantity {
             Quantity::StepTime => Self::StepTime,
@@ -121,7 +119,7 @@ impl Metric {
         }
     }
 
-    /// A value with its unit: "1.62 s", "17,900 tokens/s".
+    /// Formats a value with unit: "1.62 s", "17,900 tokens/s".
     pub(crate) fn text(self, value: f64) -> String {
         match self {
             Self::StepTime => crate::format::seconds(value),
@@ -131,7 +129,7 @@ impl Metric {
         }
     }
 
-    /// What a point says of it.
+    /// Returns the value in a point.
     pub(crate) fn of(self, point: &RunPoint) -> Option<f64> {
         match self {
             Self::StepTime => point.step_s,

@@ -1,4 +1,4 @@
-//! The state of the page of one run: the run as it grows, the plans and runs beside it, and what is looked at.
+//! State of the run page: live data, compared plans, compared runs, view settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,30 +14,28 @@ use super::feed::{Feed, Several};
 use super::view::RunView;
 use crate::client::{self, Body, Failure};
 
-/// A comparison is asked for again at most this often while points come.
+/// Minimum interval in ms between two comparison requests while points arrive.
 const COMPARE_MS: u64 = 4_000;
 
-/// Another run beside the one of the page.
+/// Compared run.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherRun {
-    /// It as it grows.
     pub(crate) feed: Feed,
 }
 
-/// The state of the page of one run.
+/// State of the run page.
 #[derive(Clone, Copy)]
 pub(crate) struct Observed {
-    /// The run as it grows.
     pub(crate) feed: Feed,
-    /// It beside the plan that it is held against; none before the answer is there, or without a scenario.
+    /// Comparison with the plan. `None` until the response arrives, or without a scenario.
     pub(crate) comparison: RwSignal<Option<Arc<Comparison>>>,
-    /// Why there is no comparison.
+    /// Reason for a missing comparison.
     pub(crate) refusal: RwSignal<Option<Failure>>,
-    /// It beside plans of other planners of the scenario.
+    /// Comparisons with plans from other planners for the same scenario.
     pub(crate) plans: RwSignal<BTreeMap<PlannerKind, Arc<Comparison>>>,
-    /// Other runs.
+    /// Compared runs.
     pub(crate) others: RwSignal<Vec<OtherRun>>,
-    /// What is looked at.
+    /// View settings.
     pub(crate) view: RwSignal<RunView>,
     several: Several,
     asks: StoredValue<bool>,
@@ -45,7 +43,6 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Of a run, in a view.
     pub(crate) fn new(id: String, view: RunView) -> Self {
         let this = Self {
             feed: Feed::follow(id),
@@ -62,12 +59,12 @@ impl Observed {
         this
     }
 
-    /// The run as lists show it.
+    /// Returns the run summary.
     pub(crate) fn summary(&self) -> Option<RunSummary> {
         self.feed.detail.with(|detail| detail.as_ref().map(|detail| detail.summary.clone()))
     }
 
-    /// Scenario and planner that it is held against.
+    /// Returns scenario and planner of the compared plan.
     pub(crate) fn held_against(&self) -> Option<(String, Option<PlannerKind>)> {
         self.feed.detail.with(|detail| {
             let summary = &detail.as_ref()?.summary;
@@ -75,21 +72,22 @@ impl Observed {
         })
     }
 
-    /// Attaches the run's scenario with the corrections that make it the run's job; the server plans it.
+    /// Creates a corrected scenario that describes the job of this run, and attaches it. The server
+    /// plans it.
     pub(crate) async fn correct(self) -> Result<(), Failure> {
         let url = path::run_correction(&self.feed.id());
         client::send::<Corrected>("POST", &url, Body::Empty).await?;
         self.feed.refresh().await
     }
 
-    /// Changes the run; returns what is wrong with the change.
+    /// Applies a change to the run. Returns an error if the server rejects it.
     pub(crate) async fn change(self, change: RunChange) -> Result<(), Failure> {
         let body = serde_json::to_string(&change).map_err(|error| Failure::Unreadable(error.to_string()))?;
         client::tell("PATCH", &path::run(&self.feed.id()), Body::Json(body)).await?;
         self.feed.refresh().await
     }
 
-    /// Draws another run too, or no longer.
+    /// Adds or removes a run in the charts.
     pub(crate) fn toggle_run(self, id: &str) {
         self.view.update(|view| match view.runs.iter().position(|known| known == id) {
             Some(place) => drop(view.runs.remove(place)),
@@ -97,7 +95,7 @@ impl Observed {
         });
     }
 
-    /// Draws the prediction of another planner too, or no longer.
+    /// Adds or removes the prediction of another planner.
     pub(crate) fn toggle_plan(self, planner: PlannerKind) {
         self.view.update(|view| match view.plans.iter().position(|known| *known == planner) {
             Some(place) => drop(view.plans.remove(place)),
@@ -108,7 +106,8 @@ impl Observed {
     fn keep_in_step(self) {
         let against = Memo::new(move |_| self.held_against());
         let scenario = Memo::new(move |_| against.get().map(|(scenario, _)| scenario));
-        // Another scenario is another question: the old answers would stand beside the wrong name.
+        // Clear old comparisons when the scenario changes. Otherwise they appear under the wrong
+        // name.
         Effect::new(move |_| {
             scenario.track();
             self.comparison.set(None);
@@ -146,7 +145,7 @@ impl Observed {
         let known = self.others.get_untracked();
         let is_wanted = |other: &OtherRun| wanted.contains(&other.feed.id());
         known.iter().filter(|other| !is_wanted(other)).for_each(|other| other.feed.stop());
-        // Feeds live as long as the page, not as the effect that asked for them.
+        // Feeds belong to the owner of the page, not to the effect that creates them.
         let owner = self.owner.get_value();
         let others = wanted.iter().map(|id| {
             let found = known.iter().find(|other| other.feed.id() == *id).copied();
@@ -172,7 +171,7 @@ impl Observed {
         }
     }
 
-    /// Asks for the comparisons anew; the last ones stay until then.
+    /// Requests all comparisons again. Old comparisons stay until the responses arrive.
     pub(crate) fn compare(self) {
         let Some(against) = untrack(|| self.held_against()) else { return };
         let id = self.feed.id();
@@ -203,7 +202,7 @@ impl Observed {
                 if !is_still() {
                     return;
                 }
-                // A planner may have no plan of this scenario.
+                // The planner may have no plan for this scenario.
                 self.plans.update(|plans| match answer {
                     Ok(comparison) => drop(plans.insert(planner, Arc::new(comparison))),
                     Err(_) => drop(plans.remove(&planner)),
@@ -213,25 +212,25 @@ impl Observed {
     }
 }
 
-/// The state of the page of one run.
+/// Returns the state of the run page from the context.
 pub(crate) fn use_observed() -> Observed {
     expect_context()
 }
 
-/// What the detail says, where it is there.
+/// Reads a value from the run detail, if it is loaded.
 pub(crate) fn of_detail<T>(observed: Observed, read: impl FnOnce(&RunDetail) -> T) -> Option<T> {
     observed.feed.detail.with(|detail| detail.as_deref().map(read))
 }
 
-/// Writes the view to the address bar, without a step in the browser's history.
+/// Writes the view to the address bar without a new history entry.
 fn write_address(id: &str, query: &str) {
     let page = path::run_page(id);
     let mark = if query.is_empty() { "" } else { "?" };
-    // The page may have been left meanwhile.
+    // The user may have left the page.
     if window().location().pathname().is_ok_and(|here| here == page)
         && let Ok(history) = window().history()
     {
-        // A refusal leaves the old address, and the next change writes again.
+        // If the browser refuses, the old URL stays. The next change writes again.
         drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{page}{mark}{query}"))));
     }
 }

@@ -1,4 +1,4 @@
-//! Choice of the plan that a run is compared with: a scenario, and one of its planners.
+//! Selects the plan to compare with a run: scenario and planner.
 
 use api::path;
 use api::planner::outcome::{Answer, PlannerResult};
@@ -11,16 +11,14 @@ use crate::answered;
 use crate::client::Failure;
 use crate::notice::FailureNotice;
 
-/// Planners of a scenario that have a plan of it.
+/// Planners with a feasible plan for the scenario.
 #[derive(Debug, Clone, PartialEq)]
 enum Planners {
-    /// No scenario is chosen, or the answer is not there yet.
+    /// No scenario is selected, or the response is pending.
     Unknown,
-    /// The scenario is being planned.
     Planning,
-    /// Planning failed.
     Failed(Failure),
-    /// With their titles, fastest first.
+    /// Planners with titles, fastest plan first.
     Known(Vec<(PlannerKind, String)>),
 }
 
@@ -31,14 +29,14 @@ impl Planners {
     }
 }
 
-/// Two fields: the scenario, and one of its planners. A scenario without an outcome is planned.
+/// Fields for scenario and planner. A scenario without an outcome is planned.
 #[component]
 pub(crate) fn PlanChoice(
-    /// Identifier of the scenario.
+    /// Scenario identifier.
     scenario: RwSignal<Option<String>>,
-    /// Planner; none: the fastest.
+    /// Planner, or `None` for the fastest.
     plan: RwSignal<Option<PlannerKind>>,
-    /// Called when the scenario's plans are there.
+    /// Called when the plans for the scenario are available.
     #[prop(optional, into)]
     on_planned: Option<Callback<()>>,
 ) -> impl IntoView {
@@ -50,7 +48,8 @@ pub(crate) fn PlanChoice(
                 let id = id.clone();
                 move || chosen.try_get_untracked().flatten().as_deref() == Some(id.as_str())
             };
-            // A page that was left still wants the plan: a run may be attached to the scenario.
+            // Continue planning if the user leaves the page, because the scenario may be attached
+            // to a run.
             let is_wanted = {
                 let id = id.clone();
                 move || chosen.try_get_untracked().is_none_or(|chosen| chosen.as_deref() == Some(id.as_str()))

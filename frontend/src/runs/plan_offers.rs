@@ -1,4 +1,4 @@
-//! Scenarios that a run can be compared with, and links that name one.
+//! Scenarios available for comparison with a run, and links that refer to a scenario.
 
 use api::gallery::{Gallery, GalleryEntry};
 use api::planner::scenario::Scenario;
@@ -6,25 +6,24 @@ use api::scenario::ScenarioLine;
 
 use crate::format;
 
-/// Characters of a whole identifier.
+/// Length of a full identifier in characters.
 const IDENTIFIER: usize = 52;
-/// Shortest prefix that names a scenario.
+/// Minimum length of an identifier prefix.
 const MIN_PREFIX: usize = 10;
-/// Entries of the gallery that are listed without a search.
+/// Maximum number of gallery entries without a search text.
 const FEW: usize = 8;
-/// Entries of the gallery that are listed for a search.
+/// Maximum number of gallery entries for a search.
 const MANY: usize = 30;
 
-/// A pasted link to a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PastedLink {
-    /// Identifier of a stored scenario, or its prefix.
+    /// Identifier or identifier prefix of a stored scenario.
     Stored(String),
-    /// Fragment of a link that holds the whole scenario.
+    /// URL fragment that contains the scenario.
     Contained(String),
 }
 
-/// The link in a text: `/s/ID`, `/c/#z1.…`, either with its origin, or a whole identifier.
+/// Parses a link from text: `/s/ID`, `/c/#z1.…`, either with origin, or a full identifier.
 pub(super) fn pasted_link(text: &str) -> Option<PastedLink> {
     let text = text.trim();
     let form = api::contained::FIRST_FORM;
@@ -46,17 +45,16 @@ pub(super) fn pasted_link(text: &str) -> Option<PastedLink> {
     is_identifier.then_some(PastedLink::Stored(id))
 }
 
-/// One scenario of the list.
+/// Scenario in the list.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Offer {
-    /// A stored one, saved or a draft.
+    /// Stored scenario or draft.
     Stored(Box<ScenarioLine>),
-    /// One of the gallery.
+    /// Gallery scenario.
     Ready(Box<GalleryEntry>),
 }
 
 impl Offer {
-    /// Name in lists.
     pub(super) fn title(&self) -> &str {
         match self {
             Self::Stored(line) => &line.title,
@@ -64,7 +62,7 @@ impl Offer {
         }
     }
 
-    /// Model and cluster.
+    /// Returns model and cluster.
     pub(super) fn detail(&self) -> String {
         match self {
             Self::Stored(line) => format!("{} on {}", line.model, format::cluster(&line.cluster)),
@@ -75,7 +73,7 @@ impl Offer {
         }
     }
 
-    /// Fastest planner and its step time, where the scenario is planned.
+    /// Returns the fastest planner and its step time, if the scenario is planned.
     pub(super) fn figure(&self) -> Option<(String, f64)> {
         match self {
             Self::Stored(line) => line.best.as_ref().map(|best| (best.planner.clone(), best.iteration_s)),
@@ -84,16 +82,15 @@ impl Offer {
     }
 }
 
-/// A heading and the scenarios below it.
+/// List heading and scenarios.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OfferGroup {
-    /// Heading.
     pub(super) title: &'static str,
-    /// Scenarios.
     pub(super) offers: Vec<Offer>,
 }
 
-/// The groups that are not empty: drafts, saved scenarios, and entries of the gallery that contain all words of the search.
+/// Returns the non-empty groups: drafts, saved scenarios, gallery entries that contain all search
+/// words.
 pub(super) fn groups(
     drafts: Vec<ScenarioLine>,
     saved: Vec<ScenarioLine>,
@@ -110,7 +107,7 @@ pub(super) fn groups(
     let most = if words.is_empty() { FEW } else { MANY };
     let entries = gallery.iter().flat_map(|gallery| &gallery.entries).filter(matches).take(most);
     let ready = entries.map(|entry| Offer::Ready(Box::new(entry.clone()))).collect();
-    // A scenario that became saved while the lists were fetched is in both.
+    // A draft that is saved between the two requests appears in both lists.
     let drafts = drafts.into_iter().filter(|draft| saved.iter().all(|line| line.id != draft.id)).collect();
     let stored = |lines: Vec<ScenarioLine>| lines.into_iter().map(|line| Offer::Stored(Box::new(line))).collect();
     let groups = [

@@ -1,4 +1,4 @@
-//! Search field for the scenario that a run is compared with: stored scenarios, drafts, the gallery, or a pasted link.
+//! Search field for a scenario: stored scenarios, drafts, gallery, pasted links.
 
 use api::contained;
 use api::gallery::Gallery;
@@ -12,31 +12,31 @@ use super::plan_offers::{Offer, OfferGroup, PastedLink, groups, pasted_link};
 use crate::client::{self, Body, Failure};
 use crate::format;
 
-/// Words typed closer together than this are searched once, in ms.
+/// Debounce interval for the search in ms.
 const TYPING_MS: i32 = 200;
-/// Stored scenarios listed without a search, and with one.
+/// Maximum number of stored scenarios without a search text and with it.
 const FEW: u32 = 6;
 const MANY: u32 = 20;
 
-/// The search field and its list.
+/// Search field with a result list.
 #[component]
 #[expect(clippy::too_many_lines, reason = "one field with its list, keys and states")]
 pub(super) fn PlanSearch(
-    /// Identifier of the chosen scenario.
+    /// Identifier of the selected scenario.
     scenario: RwSignal<Option<String>>,
-    /// Called when another scenario is chosen.
+    /// Called when the selection changes.
     #[prop(into)]
     chosen: Callback<()>,
 ) -> impl IntoView {
     let field = NodeRef::<html::Input>::new();
     let title = RwSignal::new(String::new());
-    // Text of the search while the list is open; until something is typed the field shows the title.
+    // Search text while the list is open. Before the user types, the field shows the title.
     let search = RwSignal::new(None::<String>);
     let is_typed = RwSignal::new(false);
     let found = RwSignal::new(Vec::<OfferGroup>::new());
-    // Offers of an earlier text are not offered: Enter would take one of them.
+    // Hide results for an older text. Otherwise Enter would select an outdated result.
     let is_searching = RwSignal::new(false);
-    // None until an arrow key is pressed; Enter then takes the first.
+    // `None` until an arrow key is pressed. Enter then selects the first result.
     let active = RwSignal::new(None::<usize>);
     let failure = RwSignal::new(None::<String>);
     let is_open = Memo::new(move |_| search.with(Option::is_some));
@@ -48,7 +48,7 @@ pub(super) fn PlanSearch(
             scenario.set(id);
         }
     };
-    // The title of what is chosen, also where it was chosen elsewhere.
+    // Show the title also if the selection changes outside this field.
     let wanted = Memo::new(move |_| scenario.get());
     Effect::new(move |_| {
         let Some(id) = wanted.get() else {
@@ -241,11 +241,11 @@ pub(super) fn PlanSearch(
     }
 }
 
-/// One scenario of the list.
+/// Scenario in the result list.
 #[component]
 fn OfferLine(
     offer: Offer,
-    /// Its place among all, from 0.
+    /// Index over all groups, starting at 0.
     place: usize,
     active: RwSignal<Option<usize>>,
     #[prop(into)] take: Callback<Offer>,
@@ -257,7 +257,7 @@ fn OfferLine(
         Offer::Ready(entry) => entry.slug.clone(),
     };
     let is_active = move || active.get() == Some(place);
-    // Before the field loses the focus, which closes the list.
+    // Use mousedown: it fires before the field loses focus, which closes the list.
     let press = move |event: web_sys::MouseEvent| {
         event.prevent_default();
         take.run(offer.clone());
@@ -279,17 +279,17 @@ fn OfferLine(
     }
 }
 
-/// The offer below the active one; the first where none is active.
+/// Returns the next index, or the first index without a current one.
 fn below(active: Option<usize>, last: usize) -> usize {
     active.map_or(0, |active| (active + 1).min(last))
 }
 
-/// The offer above the active one; the last where none is active.
+/// Returns the previous index, or the last index without a current one.
 fn above(active: Option<usize>, last: usize) -> usize {
     active.map_or(last, |active| active.saturating_sub(1))
 }
 
-/// The title of a scenario, or its model and cluster.
+/// Returns the title, or model and cluster if the scenario has no title.
 fn title_of(stored: &StoredScenario) -> String {
     let scenario = &stored.scenario;
     scenario.title.clone().unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name))

@@ -1,19 +1,18 @@
-//! Points of a run in columns narrow enough for tens of thousands.
+//! Compact storage for tens of thousands of points.
 
 use api::run::RunPoint;
 
 use super::metric::Metric;
 
-/// A point without what is not drawn.
+/// Point reduced to the plotted metrics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// Place in the run.
+    /// Row number in the run.
     pub(crate) row: u64,
-    /// Part of the run.
+    /// Run segment.
     pub(crate) segment: u32,
-    /// The step.
     pub(crate) step: u64,
-    /// Whether lines that come may still add to it.
+    /// True if later log lines may still add values.
     is_open: bool,
     values: [f64; Metric::COUNT],
 }
@@ -24,35 +23,36 @@ impl Sample {
         Self { row: point.row, segment: point.segment, step: point.step, is_open: point.open, values }
     }
 
-    /// Whether it says the same; what both do not say is the same too.
+    /// Compares two samples. Missing values (NaN) are equal.
     fn is_same(&self, other: &Self) -> bool {
         let bits = |sample: &Self| sample.values.map(f64::to_bits);
         (self.segment, self.step) == (other.segment, other.step) && bits(self) == bits(other)
     }
 
-    /// What it says of a metric.
+    /// Returns the metric value, if present.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         let place = Metric::ALL.iter().position(|known| *known == metric)?;
         Some(self.values[place]).filter(|value| value.is_finite())
     }
 }
 
-/// The points of a run, rows rising, each once.
+/// Points sorted by row, without duplicates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Points {
     samples: Vec<Sample>,
 }
 
 impl Points {
-    /// Adds points in whatever order they come; of several of one row the one that came last counts. Whether
-    /// anything changed.
+    /// Adds points in any order. For duplicate rows the last point wins. Returns true if anything
+    /// changed.
     pub(crate) fn add(&mut self, points: &[RunPoint]) -> bool {
         let (mut changed, mut in_order) = (false, true);
         let known = self.samples.len();
         for sample in points.iter().map(Sample::of) {
             let place = self.samples[..known].binary_search_by_key(&sample.row, |sample| sample.row);
             match place {
-                // A page may be older than the stream.
+                // A page may be older than the stream, so an open point never replaces a complete
+                // point.
                 Ok(place) if sample.is_open && !self.samples[place].is_open => {}
                 Ok(place) => {
                     changed |= !self.samples[place].is_same(&sample);
@@ -66,7 +66,8 @@ impl Points {
             }
         }
         if !in_order {
-            // Stable: of two of one row the one that came later stands last, and stays.
+            // The sort is stable: of two points with the same row, the later one comes last and is
+            // retained.
             self.samples.sort_by_key(|sample| sample.row);
             self.samples.reverse();
             self.samples.dedup_by_key(|sample| sample.row);
@@ -75,32 +76,30 @@ impl Points {
         changed
     }
 
-    /// The last row that is complete; 0 before there is any.
+    /// Returns the last complete row, or 0 if there is none.
     pub(crate) fn last_row(&self) -> u64 {
         self.samples.iter().rev().find(|sample| !sample.is_open).map_or(0, |sample| sample.row)
     }
 
-    /// How many there are.
     pub(crate) const fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// All of them.
     pub(crate) fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// Whether any point says something of a metric.
+    /// True if any point contains this metric.
     pub(crate) fn tell_of(&self, metric: Metric) -> bool {
         self.samples.iter().any(|sample| sample.value(metric).is_some())
     }
 
-    /// Points of a metric between two steps, by part of the run.
+    /// Returns (step, value) points within a step range, grouped by run segment.
     pub(crate) fn series(&self, metric: Metric, steps: Option<(u64, u64)>) -> Vec<(u32, Vec<(f64, f64)>)> {
         self.series_without(metric, steps, |_| false)
     }
 
-    /// As [`Self::series`], without the rows for which `left_out` holds.
+    /// Like [`Self::series`], but omits rows for which `left_out` returns true.
     pub(crate) fn series_without(
         &self,
         metric: Metric,

@@ -1,11 +1,11 @@
-//! What was read from a log and what was not.
+//! Parse report of a log.
 
 use api::run::LogReport;
 use leptos::prelude::*;
 
 use crate::format;
 
-/// What was read from a log and what was not.
+/// Parse report: recognized and unrecognized content.
 #[component]
 pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
     let LogReport { formats, assumptions, first_problem, .. } = report.clone();
@@ -24,7 +24,7 @@ pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
     }
 }
 
-/// Lines by what became of them: "250 of 1,000 lines read, 3 repaired, 2 left out".
+/// Summarizes line counts: "250 of 1,000 lines read, 3 repaired, 2 left out".
 fn words(report: &LogReport) -> String {
     let mut words =
         format!("{} of {} lines parsed", format::count(report.parsed + report.repaired), format::count(report.lines));

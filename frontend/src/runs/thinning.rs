@@ -1,7 +1,8 @@
-//! Fewer points that look the same: the least and the largest value of every stretch stay.
+//! Downsampling that preserves the visual shape: minimum and maximum of each interval are retained.
 
-/// At most `most` of the points, in their order, `most` at least 4. First and last stay, and of every stretch between
-/// them the least and the largest value, so that no peak is lost.
+/// Returns at most `most` points in the original order. `most` must be at least 4. The result
+/// contains the first and last point, plus the minimum and maximum of each interval between them,
+/// so no peak is lost.
 pub(crate) fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let most = most.max(4);
     let (&[first, ref inner @ .., last], true) = (points, points.len() > most) else { return points.to_vec() };
@@ -22,7 +23,8 @@ pub(crate) fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     kept
 }
 
-/// How many points each of several lines gets of `most`, by their lengths; each at least 4.
+/// Distributes `most` points over several lines in proportion to their lengths. Each line gets at
+/// least 4 points.
 pub(crate) fn share_out(lengths: &[usize], most: usize) -> Vec<usize> {
     let whole: usize = lengths.iter().sum();
     if whole <= most {
@@ -53,7 +55,7 @@ mod tests {
         let points = [(1.0, 3.0), (2.0, 1.0), (3.0, 2.0)];
         assert_eq!(thin(&points, 3), points);
         assert_eq!(thin(&[], 0), []);
-        // Room for four: both ends, and the extremes of what lies between.
+        // Four points: both ends, and the minimum and maximum between them.
         let points = [(0.0, 5.0), (1.0, 2.0), (2.0, 9.0), (3.0, 4.0), (4.0, 5.0), (5.0, 5.0)];
         assert_eq!(thin(&points, 4), [(0.0, 5.0), (1.0, 2.0), (2.0, 9.0), (5.0, 5.0)]);
     }
@@ -61,7 +63,7 @@ mod tests {
     #[test]
     fn lines_share_the_room_by_their_lengths() {
         assert_eq!(share_out(&[10, 0], 100), [10, 4]);
-        // 1,000 less 4 each leave 988: a tenth, a half and two fifths of it.
+        // 1,000 points minus 4 per line leave 988, distributed as 10 %, 50 % and 40 %.
         assert_eq!(share_out(&[1_000, 5_000, 4_000], 1_000), [102, 498, 399]);
         assert!(share_out(&[90_000; 20], 5_000).iter().sum::<usize>() <= 5_000);
     }

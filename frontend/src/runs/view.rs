@@ -1,26 +1,27 @@
-//! What is looked at of a run, in the query: `?charts=step,loss&plans=1f1b&runs=ab12&steps=100..500`.
+//! View settings of the run page in the query string:
+//! `?charts=step,loss&plans=1f1b&runs=ab12&steps=100..500`.
 //!
-//! Every key may be absent, and what cannot be read is left out without touching the rest.
+//! All keys are optional. An invalid value is ignored and does not affect the other keys.
 
 use api::planner::scenario::PlannerKind;
 
 use super::metric::Metric;
 
-/// What is looked at of a run.
+/// View settings of the run page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RunView {
-    /// Charts that are shown; absent: the usual ones that have something to show.
+    /// Displayed charts. `None`: the default charts with data.
     pub(crate) charts: Option<Vec<Metric>>,
-    /// Other planners whose predictions are drawn too.
+    /// Further planners with predictions in the charts.
     pub(crate) plans: Vec<PlannerKind>,
-    /// Other runs that are drawn too.
+    /// Further runs in the charts.
     pub(crate) runs: Vec<String>,
-    /// First and last step that are drawn; absent: all.
+    /// First and last step in the charts. `None`: all steps.
     pub(crate) steps: Option<(u64, u64)>,
 }
 
 impl RunView {
-    /// Of the values of a query.
+    /// Parses query values.
     pub(crate) fn of(value: impl Fn(&str) -> Option<String>) -> Self {
         let list = |key: &str| value(key).unwrap_or_default();
         let charts = value("charts").map(|text| text.split(',').filter_map(Metric::from_id).collect());
@@ -33,7 +34,7 @@ impl RunView {
         Self { charts, plans, runs, steps: value("steps").as_deref().and_then(parse_steps) }
     }
 
-    /// The query without its `?`, empty for the usual view.
+    /// Formats the query string without `?`. Empty for the default view.
     pub(crate) fn write(&self) -> String {
         let mut pairs = Vec::new();
         if let Some(charts) = &self.charts {
@@ -56,7 +57,7 @@ fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// A range of steps, written "100..500".
+/// Parses a step range such as "100..500".
 pub(crate) fn parse_steps(text: &str) -> Option<(u64, u64)> {
     let (from, to) = text.split_once("..")?;
     let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);

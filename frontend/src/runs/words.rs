@@ -1,11 +1,11 @@
-//! A run in words: where it stands, how far it is, how large it is.
+//! Text for a run: state, progress, size.
 
 use api::run::{RunOrigin, RunState, RunSummary};
 use leptos::prelude::*;
 
 use crate::format;
 
-/// Where a run stands, by word and shape, not by colour alone.
+/// Run state as text and symbol, not only as colour.
 #[component]
 pub(crate) fn StateBadge(
     #[prop(into)] state: Signal<RunState>,
@@ -41,7 +41,7 @@ const fn mark(state: RunState) -> &'static str {
     }
 }
 
-/// How a log came, in words.
+/// Describes the origin of a log.
 pub(crate) const fn origin_words(origin: RunOrigin) -> &'static str {
     match origin {
         RunOrigin::Live => "sent live",
@@ -50,14 +50,15 @@ pub(crate) const fn origin_words(origin: RunOrigin) -> &'static str {
     }
 }
 
-/// Time that is left at the median step, in s; none where the log does not say how long the training is.
+/// Estimates the remaining time in s from the median step time. Returns `None` if the log does not
+/// contain the total step count.
 pub(crate) fn remaining_s(summary: &RunSummary) -> Option<f64> {
     let (total, last) = (summary.total_steps?, summary.last_step.unwrap_or(0));
     let left = total.checked_sub(last).filter(|left| *left > 0)?;
     summary.median_step_s.map(|median| median * left as f64).filter(|time| time.is_finite() && *time >= 0.0)
 }
 
-/// How far a run is: "step 120 of 500, 24.0 %".
+/// Formats the progress: "step 120 of 500, 24.0 %".
 pub(crate) fn progress_words(summary: &RunSummary) -> String {
     match (summary.last_step, summary.total_steps.filter(|total| *total > 0)) {
         (None, _) => "no step yet".to_owned(),
@@ -71,7 +72,7 @@ pub(crate) fn progress_words(summary: &RunSummary) -> String {
     }
 }
 
-/// A duration of clocks: "8 s", "12 min", "3 h 20 min", "4 d 2 h".
+/// Formats a duration: "8 s", "12 min", "3 h 20 min", "4 d 2 h".
 pub(crate) fn clock(seconds: f64) -> String {
     let seconds = if seconds.is_finite() { seconds.max(0.0).round() as u64 } else { 0 };
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
@@ -90,13 +91,13 @@ pub(crate) fn clock(seconds: f64) -> String {
     }
 }
 
-/// How long ago a moment was, given in ms since 1970: "12 s ago".
+/// Formats the time since `moment_ms` (ms since 1970): "12 s ago".
 pub(crate) fn ago(moment_ms: f64, now_ms: f64) -> String {
     let passed = (now_ms - moment_ms) / 1e3;
     if passed < 2.0 { "just now".to_owned() } else { format!("{} ago", clock(passed)) }
 }
 
-/// Bytes as files are counted: "89.9 kB".
+/// Formats a size in decimal units: "89.9 kB".
 pub(crate) fn size(bytes: u64) -> String {
     if bytes < 1_000 {
         return format!("{bytes}\u{202f}B");
@@ -110,7 +111,7 @@ pub(crate) fn size(bytes: u64) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A run that is half-way.
+    /// Returns a run at 50 % progress.
     pub(crate) fn summary() -> RunSummary {
         RunSummary {
             id: "ab12".into(),

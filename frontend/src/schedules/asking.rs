@@ -1,4 +1,4 @@
-//! From an edit to its answer, and the address bar that follows.
+//! Sends requests after edits and updates the address bar.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,24 @@ use crate::field_errors::FieldErrors;
 use crate::gantt::TimeWindow;
 use crate::storage;
 
-/// Edits closer together than this are asked once.
+/// Debounce interval between edits and the request.
 const DEBOUNCE: Duration = Duration::from_millis(120);
-/// Browsers refuse an address bar that is written hundreds of times in a few seconds.
+/// Minimum interval between address bar updates. Browsers reject hundreds of updates within a few
+/// seconds.
 const URL_PAUSE: Duration = Duration::from_millis(250);
 
 impl Schedules {
-    /// Shows what a fragment says; without one, what was looked at last.
+    /// Opens the input from a URL fragment. Without a fragment, opens the last input.
     pub(crate) fn open(self, fragment: &str) {
         let says = fragment.trim_start_matches('#');
         if says.is_empty() && self.question.with_untracked(|question| !question.is_null()) {
-            // Soon, not now: the address bar may still hold the page that is being left.
+            // Delay the update: the address bar may still contain the previous page.
             self.write_address_soon();
             return;
         }
         let draft = if says.is_empty() { storage::read(storage::SCHEDULES) } else { None };
         let (question, view) = link::parse(draft.as_deref().unwrap_or(says));
-        // An answer that is there already is not fitted again.
+        // A displayed response is not fitted again, so use its extent here.
         let extent = self.shown.with_untracked(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns()));
         let (start, end) = view.window_ns.unwrap_or((0, extent));
         self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });
@@ -50,12 +51,12 @@ impl Schedules {
             if let Some(old) = slot.take() {
                 old.clear();
             }
-            // A window without timers could not have come this far.
+            // If the timer cannot be created, the slot stays empty.
             *slot = timer.ok();
         });
     }
 
-    /// Asks the question as it stands now; an answer to an older one is cancelled.
+    /// Sends a request for the current input and cancels older requests.
     pub(crate) fn ask(self) {
         let generation = self.next_generation();
         let json = self.question.get_untracked();
@@ -66,7 +67,7 @@ impl Schedules {
             return;
         }
         self.state.set(AskState::Asking);
-        // Without a controller the answer is only dropped when it comes.
+        // Without an abort controller, an outdated response is discarded on arrival.
         let Ok(controller) = web_sys::AbortController::new() else { return };
         let signal = controller.signal();
         self.abort.set_value(Some(controller));
@@ -87,7 +88,7 @@ impl Schedules {
                 self.selection.set(None);
                 self.hover.set(None);
                 self.window.set(refitted(self.window.get_untracked(), before as f64, shown.extent_ns() as f64));
-                // The charts are painted in the units of the answer.
+                // Set the units before painting: charts use the units of the response.
                 if self.on_page.get_untracked() {
                     shown.measure();
                 }
@@ -111,7 +112,7 @@ impl Schedules {
         self.generation.get_value()
     }
 
-    /// The fragment of what is shown.
+    /// Returns the URL fragment for the current input and view.
     pub(crate) fn fragment(self) -> String {
         let window = self.window.get();
         let extent = self.shown.with(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns())) as f64;
@@ -133,12 +134,12 @@ impl Schedules {
         let fragment = untrack(|| self.fragment());
         storage::write(storage::SCHEDULES, &fragment);
         if let Ok(history) = window().history() {
-            // A refusal leaves the old address, and the next change writes again.
+            // If the browser refuses, the old URL stays. The next change writes again.
             drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("/schedules#{fragment}"))));
         }
     }
 
-    /// Writes the address bar soon, once for many changes.
+    /// Schedules an address bar update. Several changes share an update.
     pub(crate) fn write_address_soon(self) {
         let timer = set_timeout_with_handle(move || self.write_address(), URL_PAUSE);
         self.url_timer.update_value(|slot| {
@@ -150,7 +151,8 @@ impl Schedules {
     }
 }
 
-/// A view of everything stays one, and so does a view that ends beyond the end.
+/// Fits a time range to a new extent. A full range stays full. A range that starts past the new end
+/// becomes full; a range that ends past it is shortened.
 fn refitted(window: TimeWindow, before: f64, extent: f64) -> TimeWindow {
     let was_whole = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
     if was_whole || window.end_ns <= window.start_ns || window.start_ns >= extent {

@@ -1,4 +1,4 @@
-//! One card per schedule with its Gantt chart, all on one time axis.
+//! Gantt chart card per schedule on a shared time axis.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,6 @@ use super::{Shown, question, use_schedules};
 use crate::form::put_back;
 use crate::gantt::{Gantt, Legend};
 
-/// The cards.
 #[component]
 pub(super) fn Cards() -> impl IntoView {
     let schedules = use_schedules();
@@ -39,12 +38,12 @@ pub(super) fn Cards() -> impl IntoView {
     }
 }
 
-/// The place of a schedule in the stack, for as long as the answer is shown.
+/// Chart number of a schedule in the displayed response.
 fn chart_of(shown: &Shown, key: &str) -> Option<usize> {
     shown.timelines.iter().position(|timeline| timeline.0 == key)
 }
 
-/// Counts cards, so that identifiers of their elements are their own.
+/// Card counter for unique element identifiers.
 static CARDS: AtomicUsize = AtomicUsize::new(0);
 
 #[component]
@@ -55,7 +54,8 @@ fn ScheduleCard(key: String) -> impl IntoView {
         Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.entry(key).cloned())));
     let first = entry.get_untracked();
     let (kind, name) = first.map_or((None, String::new()), |entry| (entry.kind, entry.name));
-    // Where a table stands decides its colour only: another takes its place, and identifiers must differ.
+    // The table index determines only the colour. Another table takes the index after a removal, so
+    // identifiers use the counter.
     let number = schedules
         .question
         .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
@@ -64,7 +64,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     let timeline =
         Signal::derive(move || schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.timeline(key))));
     let extent = Memo::new(move |_| schedules.shown.with(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns())));
-    // The number of a chart changes with those above it; the chart is then made anew.
+    // The chart number depends on the charts above. A new number creates a new chart.
     let chart = Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| chart_of(shown.as_ref()?, key))));
     let facts = move || {
         let entry = entry.get()?;
@@ -169,7 +169,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
     }
 }
 
-/// The name of a table, where the key is one's.
+/// Returns the table name if the key belongs to a table.
 fn name_of(key: StoredValue<String>) -> Option<String> {
     key.with_value(|key| key.strip_prefix(&table_key("")).map(str::to_owned))
 }

@@ -1,16 +1,16 @@
-//! The table of a schedule on its way out: as a file, and to the clipboard.
+//! Exports a schedule table as a file or to the clipboard.
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::{clipboard, saving};
 
-/// Buttons that save and copy a text.
+/// Buttons that save and copy a table.
 #[component]
 pub(super) fn SaveAndCopy(
-    /// Name of the schedule.
+    /// Schedule name.
     name: String,
-    /// Its table.
+    /// Returns the table as CSV.
     #[prop(into)]
     csv: Callback<(), String>,
 ) -> impl IntoView {
@@ -24,12 +24,12 @@ pub(super) fn SaveAndCopy(
     }
 }
 
-/// A button that copies a text and says that it did.
+/// Button that copies a text and confirms it.
 #[component]
 pub(super) fn CopyButton(
     #[prop(into)] text: Callback<(), String>,
     label: &'static str,
-    /// What is copied, for those who do not see the button's place.
+    /// Description for screen readers.
     what: String,
 ) -> impl IntoView {
     let done = RwSignal::new(None::<bool>);

@@ -1,4 +1,4 @@
-//! Why a table does not run: its problems by cell, or the circle of actions that wait for each other.
+//! Errors in a table: invalid cells, or a cycle of actions that wait for each other.
 
 use api::planner::schedule::csv::{CellAddress, CellWait, TableProblem};
 use api::planner::schedule_comparison::Refusal;
@@ -6,17 +6,17 @@ use leptos::prelude::*;
 
 use super::grid::Place;
 
-/// The cell of an address; a row as a whole stands for its first.
+/// Grid position of an address. An address without a column refers to the first cell in the row.
 pub(super) fn place_of(at: CellAddress) -> Place {
     let from_zero = |number: u32| number.saturating_sub(1) as usize;
     Place { row: from_zero(at.row), column: from_zero(at.column.unwrap_or(1)) }
 }
 
-/// What is wrong; the button of a cell leads to it.
+/// Error list. Buttons select the cells.
 #[component]
 pub(super) fn RefusalView(
     refusal: Refusal,
-    /// Called with the cell that is to be shown; none where there is no grid.
+    /// Called with the cell to select. `None` if there is no grid.
     on_cell: Option<Callback<Place>>,
 ) -> impl IntoView {
     let Refusal { detail, problems, further_problems, deadlock } = refusal;
@@ -42,7 +42,7 @@ pub(super) fn RefusalView(
     .into_any()
 }
 
-/// Who waits for whom, once around.
+/// Wait cycle, action by action.
 #[component]
 fn WaitCycle(waits: Vec<CellWait>, on_cell: Option<Callback<Place>>) -> impl IntoView {
     let behind: Vec<(CellAddress, String, String)> =

@@ -1,4 +1,4 @@
-//! The question at the left: sizes, times, memory, schedules, tables of one's own.
+//! Input form on the left: sizes, times, memory, schedules, custom tables.
 
 use api::planner::schedule::ScheduleKind;
 use leptos::prelude::*;
@@ -12,7 +12,6 @@ use crate::editor::slider::Slider;
 use crate::form::use_form;
 use crate::gantt::watch::theme_version;
 
-/// The fields of a question.
 #[component]
 pub(crate) fn QuestionEditor() -> impl IntoView {
     let schedules = use_schedules();
@@ -57,7 +56,7 @@ pub(crate) fn QuestionEditor() -> impl IntoView {
     }
 }
 
-/// Errors of which no field on the page speaks.
+/// Errors that belong to no field on the page.
 #[component]
 fn OtherErrors() -> impl IntoView {
     let form = use_form();
@@ -79,7 +78,7 @@ fn OtherErrors() -> impl IntoView {
     }
 }
 
-/// Which schedules are made.
+/// Selection of the schedule kinds.
 #[component]
 fn KindsSection() -> impl IntoView {
     let schedules = use_schedules();
@@ -133,11 +132,11 @@ fn KindsSection() -> impl IntoView {
     }
 }
 
-/// The colour of a schedule and a shape for its dash, as its line in the chart of memory has them.
+/// Colour and dash symbol of a schedule, identical to its line in the memory chart.
 #[component]
 pub(super) fn SchedulePill(
     kind: Option<ScheduleKind>,
-    /// Number of the table, where it is one.
+    /// Table index for custom tables.
     number: usize,
 ) -> impl IntoView {
     let version = theme_version();
@@ -148,7 +147,7 @@ pub(super) fn SchedulePill(
     view! { <span class="pill" data-dash=stroke(kind, number).strokes style=style></span> }
 }
 
-/// How a schedule is drawn.
+/// Colour and dash pattern of a schedule.
 pub(super) fn stroke(kind: Option<ScheduleKind>, number: usize) -> Stroke {
     kind.map_or_else(|| Stroke::of_table(number), Stroke::of_schedule)
 }

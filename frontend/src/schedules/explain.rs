@@ -1,8 +1,8 @@
-//! Every kind of schedule in one line.
+//! One-line description per schedule kind.
 
 use api::planner::schedule::ScheduleKind;
 
-/// What is particular about a kind.
+/// Returns the description of a schedule kind.
 pub(crate) const fn line(kind: ScheduleKind) -> &'static str {
     match kind {
         ScheduleKind::Gpipe => "All forwards, then all backwards",

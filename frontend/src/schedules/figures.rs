@@ -1,43 +1,41 @@
-//! The rows of the table of schedules, from an answer.
+//! Rows of the schedule table, built from a response.
 
 use api::planner::schedule_comparison::{EntryOutcome, ScheduleEntry, ScheduleReport};
 
 use crate::format;
 
-/// A column of figures.
+/// Table column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// End of the last action.
+    /// End time of the last action.
     Makespan,
-    /// Against the baseline.
+    /// Speedup relative to the baseline.
     Speedup,
-    /// Longest time from the first to the last action of a rank.
+    /// Maximum over the ranks of the time from first to last action.
     Span,
     /// Idle share of the makespan.
     BubbleOfMakespan,
     /// Idle share of the span.
     BubbleOfSpan,
-    /// The bubble of formulas.
+    /// Bubble ratio as defined in formulas.
     Bubble,
-    /// Most activations of any rank.
+    /// Maximum activation memory over the ranks.
     Peak,
-    /// No schedule is shorter.
+    /// Lower bound on the makespan.
     Bound,
-    /// Distance from the bound.
+    /// Gap to the lower bound.
     Gap,
 }
 
-/// Order of the table.
+/// Sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
-    /// By which figure.
     pub(crate) column: Column,
-    /// The largest first.
     pub(crate) descending: bool,
 }
 
 impl Column {
-    /// All, from left to right.
+    /// All columns from left to right.
     pub(crate) const ALL: [Self; 9] = [
         Self::Makespan,
         Self::Speedup,
@@ -50,7 +48,7 @@ impl Column {
         Self::Gap,
     ];
 
-    /// Name in links and tests.
+    /// Identifier in links and tests.
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::Makespan => "makespan",
@@ -65,7 +63,7 @@ impl Column {
         }
     }
 
-    /// The column of a name.
+    /// Parses an identifier.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|column| column.id() == id)
     }
@@ -99,7 +97,7 @@ impl Column {
         }
     }
 
-    /// Whether a better schedule has more of it; none where neither is better.
+    /// True if larger values are better, false if smaller values are better, `None` if neither.
     const fn more_is_better(self) -> Option<bool> {
         match self {
             Self::Speedup => Some(true),
@@ -109,56 +107,50 @@ impl Column {
     }
 }
 
-/// One figure: as it is, as it is shown, and what belongs behind it.
+/// Table cell: number, text, published value, best mark.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
-    /// Its column.
     pub(crate) column: Column,
-    /// The figure; absent where there is none.
     pub(crate) value: Option<f64>,
-    /// As it is shown.
     pub(crate) text: String,
-    /// What the literature says, and whether the figure agrees.
+    /// Published value, and the agreement with it.
     pub(crate) expected: Option<Expected>,
-    /// Whether no other schedule has a better one.
+    /// True if no other schedule has a better value.
     pub(crate) best: bool,
 }
 
-/// What the literature says of a figure.
+/// Published value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expected {
-    /// The figure by the formula; absent where its conditions do not hold.
+    /// Formula value as text. `None` if the formula does not apply.
     pub(crate) text: Option<String>,
     /// Formula and conditions.
     pub(crate) formula: String,
 }
 
-/// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// Key of the schedule.
     pub(crate) key: String,
-    /// Name.
     pub(crate) name: String,
-    /// Where it was published.
+    /// Publication.
     pub(crate) source: Option<String>,
-    /// Its figures, or why there are none.
+    /// Figures, or the error message.
     pub(crate) figures: Result<Vec<Cell>, String>,
-    /// Whether it stays within the memory cap; a sentence where it does not.
+    /// Sentence about an exceeded memory limit, if any.
     pub(crate) breaks_cap: Option<String>,
 }
 
-/// The key of a schedule in links and on the page.
+/// Returns the schedule key used in links and on the page.
 pub(crate) fn key_of(entry: &ScheduleEntry) -> String {
     entry.kind.map_or_else(|| table_key(&entry.name), |kind| kind.id().to_owned())
 }
 
-/// The key of a table.
+/// Returns the key of a custom table.
 pub(crate) fn table_key(name: &str) -> String {
     format!("table:{name}")
 }
 
-/// The report of a schedule that runs.
+/// Returns the report if the schedule runs.
 pub(crate) fn report_of(entry: &ScheduleEntry) -> Option<&ScheduleReport> {
     match &entry.outcome {
         EntryOutcome::Run(report) => Some(report),
@@ -166,7 +158,8 @@ pub(crate) fn report_of(entry: &ScheduleEntry) -> Option<&ScheduleReport> {
     }
 }
 
-/// The baseline: the chosen one if it runs, else 1F1B, else the first that runs.
+/// Returns the baseline: the chosen schedule if it runs, otherwise 1F1B, otherwise the first that
+/// runs.
 pub(crate) fn baseline_of(entries: &[ScheduleEntry], chosen: Option<&str>) -> Option<String> {
     let runs: Vec<String> = entries.iter().filter(|entry| report_of(entry).is_some()).map(key_of).collect();
     let has = |key: &str| runs.iter().any(|run| run == key);
@@ -177,7 +170,7 @@ pub(crate) fn baseline_of(entries: &[ScheduleEntry], chosen: Option<&str>) -> Op
         .or_else(|| runs.first().cloned())
 }
 
-/// The rows in an order; schedules that do not run stand last.
+/// Returns the sorted rows. Schedules that do not run come last.
 pub(crate) fn rows(entries: &[ScheduleEntry], baseline: Option<&str>, order: Option<Order>) -> Vec<Row> {
     let reference = entries.iter().find(|entry| Some(key_of(entry).as_str()) == baseline).and_then(report_of);
     let mut rows: Vec<Row> = entries.iter().map(|entry| row(entry, reference)).collect();
@@ -200,7 +193,7 @@ pub(crate) fn rows(entries: &[ScheduleEntry], baseline: Option<&str>, order: Opt
     rows
 }
 
-/// Where all are alike none is best.
+/// Marks the best cells in a column. If all values are equal, no cell is marked.
 fn mark_best(rows: &mut [Row], index: usize, column: Column) {
     let Some(more) = column.more_is_better() else { return };
     let values: Vec<f64> = rows.iter().filter_map(|row| row.figures.as_ref().ok()?.get(index)?.value).collect();
@@ -264,12 +257,13 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
     Column::ALL.map(cell).to_vec()
 }
 
-/// A share as percent; a plain "0 %" where it is nothing at all, so that it is not read as a rounded figure.
+/// Formats a share in percent. Exactly zero is "0 %", to distinguish it from a rounded value.
 pub(crate) fn share(value: f64) -> String {
     if value == 0.0 { "0\u{202f}%".to_owned() } else { format::percent(value) }
 }
 
-/// Time units and activations: whole numbers as they are, others to three digits behind the point.
+/// Formats time units and activations. Integers have no decimals, other values up to three
+/// decimals.
 pub(crate) fn units(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -307,7 +301,7 @@ mod tests {
         let baseline = baseline_of(&answer.entries, None);
         assert_eq!(baseline.as_deref(), Some("1f1b"));
         let rows = rows(&answer.entries, baseline.as_deref(), None);
-        // (m + p - 1)(F + B) = 11 x 3, bubble (p - 1)(F + B) = 9, p activations.
+        // Makespan (m + p - 1)(F + B) = 11 x 3, bubble (p - 1)(F + B) = 9, p activations.
         let makespan = cell(&rows, "1f1b", Column::Makespan);
         assert_eq!((makespan.text.as_str(), makespan.best), ("33", false));
         assert_eq!(cell(&rows, "1f1b", Column::Speedup).text, "1.00×");
@@ -337,7 +331,7 @@ mod tests {
     #[test]
     fn no_idle_time_is_a_plain_zero() {
         let plain = |value| share(value).replace('\u{202f}', " ");
-        // 1 of 17 units: 5.88 %.
+        // 1/17 is 5.88 %.
         assert_eq!([plain(0.0), plain(1.0 / 17.0), plain(0.000_01)], ["0 %", "5.88 %", "0.00 %"]);
     }
 

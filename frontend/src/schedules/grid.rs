@@ -1,36 +1,34 @@
-//! A table in the torch action grammar as cells: what the grid shows, and moves of actions in it.
+//! Grid model of a schedule table in the torch action grammar, with operations that move actions.
 
-/// Cells by row; rows are lines of the text, so that addresses are those of a spreadsheet.
+/// Cells by row. Rows are text lines, so addresses match those in a spreadsheet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Grid {
-    /// Texts of the cells, trimmed.
+    /// Trimmed cell texts.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// A cell, counted from 0.
+/// Zero-based cell position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
-    /// Row.
     pub(crate) row: usize,
-    /// Column.
     pub(crate) column: usize,
 }
 
-/// Where to.
+/// Move direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// Earlier.
     PointQueue,
     /// Later.
     Right,
-    /// The rank before.
+    /// Previous rank.
     Up,
-    /// The rank behind.
+    /// Next rank.
     Down,
 }
 
 impl Direction {
-    /// The direction of an arrow key.
+    /// Returns the direction for an arrow key.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         match key {
             "ArrowLeft" => Some(Self::PointQueue),
@@ -43,14 +41,14 @@ impl Direction {
 }
 
 impl Grid {
-    /// Reads a text.
+    /// Parses CSV text.
     pub(crate) fn parse(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let cell = |cell: &str| cell.trim().trim_matches('"').trim().to_owned();
         Self { rows: text.lines().map(|line| line.split(',').map(cell).collect()).collect() }
     }
 
-    /// The text; idle cells at the end of a row are left out.
+    /// Formats CSV text without trailing idle cells.
     pub(crate) fn write(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -61,17 +59,17 @@ impl Grid {
         text
     }
 
-    /// Cells of the longest row.
+    /// Returns the cell count of the longest row.
     pub(crate) fn columns(&self) -> usize {
         self.rows.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The text of a cell; none beyond the end of its row.
+    /// Returns the cell text, or an empty string past the end of the row.
     pub(crate) fn at(&self, place: Place) -> &str {
         self.rows.get(place.row).and_then(|row| row.get(place.column)).map_or("", String::as_str)
     }
 
-    /// The nearest cell in a direction; the same at the edge.
+    /// Returns the adjacent position. At the edge, returns the same position.
     pub(crate) fn beside(&self, place: Place, direction: Direction) -> Place {
         let Place { row, column } = place;
         let (last_row, last_column) = (self.rows.len().saturating_sub(1), self.columns().saturating_sub(1));
@@ -83,8 +81,8 @@ impl Grid {
         }
     }
 
-    /// The table with an action and its neighbour in each other's place, and where the action stands then; an action may
-    /// go one cell beyond the end of the longest row.
+    /// Swaps an action with its neighbour. Returns the new grid and the new position of the action.
+    /// An action may move a single cell past the end of the longest row.
     pub(crate) fn moved(&self, place: Place, direction: Direction) -> Option<(Self, Place)> {
         let beyond = direction == Direction::Right && place.column + 1 == self.columns();
         let to = if beyond { Place { column: place.column + 1, ..place } } else { self.beside(place, direction) };
@@ -98,7 +96,7 @@ impl Grid {
         Some((grid, to))
     }
 
-    /// The table with a cell left idle.
+    /// Returns the grid with an idle cell at this position.
     pub(crate) fn cleared(&self, place: Place) -> Option<Self> {
         let mut grid = self.clone();
         if grid.at(place).is_empty() {
@@ -117,7 +115,7 @@ impl Grid {
     }
 }
 
-/// What a cell does, for its colour: the letter of its action, or "overlap".
+/// Returns the action letter that determines the cell colour, or "overlap".
 pub(crate) fn action_of(cell: &str) -> Option<&'static str> {
     if cell.starts_with('(') {
         return Some("overlap");
@@ -131,7 +129,7 @@ pub(crate) fn action_of(cell: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a pasted text is a table: its first cells name actions.
+/// True if the pasted text is a table: its first cells are action names.
 pub(crate) fn is_table(text: &str) -> bool {
     text.len() < 1 << 24
         && text.split([',', '\n']).map(str::trim).find(|cell| !cell.is_empty()).is_some_and(|cell| {

@@ -1,4 +1,4 @@
-//! The cells of a table, to look at and to move actions in by keyboard.
+//! Grid view for a table. Keyboard commands select and move actions.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use leptos::prelude::*;
 use super::deadlock::place_of;
 use super::grid::{Direction, Grid, Place, action_of};
 
-/// Cells that a browser shows without getting slow.
+/// Cell limit. Larger tables make the browser slow.
 const MAX_CELLS: usize = 4_000;
 
-/// What is wrong with a cell.
+/// Cell error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     class: &'static str,
     detail: String,
 }
 
-/// Marks by row and column.
+/// Cell errors by (row, column).
 pub(super) type Marks = BTreeMap<(usize, usize), Mark>;
 
-/// The cells of which a refusal speaks.
+/// Returns the cells with errors.
 pub(super) fn marks(refusal: &Refusal) -> Marks {
     let mut marks = Marks::new();
     let mut mark = |at: CellAddress, class: &'static str, detail: String| {
@@ -44,27 +44,24 @@ pub(super) fn marks(refusal: &Refusal) -> Marks {
     marks
 }
 
-/// What the keys of the grid do, for those who hear it.
+/// Keyboard help for screen readers.
 const KEYS: &str = "arrow keys select, Alt and an arrow moves the action, Delete leaves the cell idle";
 
-/// A table as a grid.
 #[component]
 pub(super) fn GridView(
-    /// Name of the table.
+    /// Table name.
     name: String,
-    /// Number that no other grid of the page has.
+    /// Unique number on the page.
     number: usize,
-    /// Its cells.
-    #[prop(into)]
-    grid: Signal<Grid>,
-    /// What is wrong with which.
+    #[prop(into)] grid: Signal<Grid>,
+    /// Errors by cell.
     #[prop(into)]
     marks: Signal<Marks>,
-    /// The selected cell.
+    /// Selected cell.
     selected: RwSignal<Place>,
-    /// The grid, to bring the focus to it.
+    /// Table element that receives the focus.
     node: NodeRef<html::Table>,
-    /// Called with the changed table.
+    /// Called with the changed grid.
     on_change: Callback<Grid>,
 ) -> impl IntoView {
     let id = move |place: Place| format!("grid-{number}-{}-{}", place.row, place.column);
@@ -169,12 +166,12 @@ pub(super) fn GridView(
     }
 }
 
-/// Columns of the grid: one more than there are, as far as a browser stays quick.
+/// Returns the visible column count: one more than the grid has, within the cell limit.
 fn shown_columns(grid: &Grid) -> usize {
     (grid.columns() + 1).min(MAX_CELLS / grid.rows.len().max(1)).max(1)
 }
 
-/// As spreadsheets name it.
+/// Returns the spreadsheet address of a cell.
 fn address(place: Place) -> String {
     let from_one = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
     CellAddress::new(from_one(place.row), from_one(place.column)).name()

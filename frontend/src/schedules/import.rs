@@ -1,4 +1,4 @@
-//! Opening tables: choose files, drop them, or paste their text anywhere on the page.
+//! Opens tables from file selection, drag and drop, or pasted text.
 
 use leptos::html;
 use leptos::prelude::*;
@@ -7,10 +7,10 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::{Schedules, grid, use_schedules};
 
-/// The server reads no larger table.
+/// Maximum table size accepted by the server, in bytes.
 const MAX: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// A place to drop tables on.
+/// Drop area for tables.
 #[component]
 pub(super) fn OpenTable() -> impl IntoView {
     let schedules = use_schedules();
@@ -21,7 +21,7 @@ pub(super) fn OpenTable() -> impl IntoView {
         if let Some(files) = input.files() {
             open_files(&schedules, &files);
         }
-        // The same file chosen again must be a change again.
+        // Reset the value, so that choosing the same file again triggers a change event.
         input.set_value("");
     };
     let dropped = move |event: web_sys::DragEvent| {
@@ -68,7 +68,7 @@ fn open_files(schedules: &Schedules, files: &web_sys::FileList) {
     }
 }
 
-/// Opens a table that was pasted; other texts are none of the page's business.
+/// Opens a pasted table. Other pasted text is ignored.
 pub(crate) fn open_pasted(schedules: &Schedules, event: &web_sys::ClipboardEvent) {
     let Some(data) = event.clipboard_data() else { return };
     if let Some(files) = data.files().filter(|files| files.length() > 0) {
@@ -76,7 +76,7 @@ pub(crate) fn open_pasted(schedules: &Schedules, event: &web_sys::ClipboardEvent
         open_files(schedules, &files);
         return;
     }
-    // A clipboard without text has no table either.
+    // A clipboard without text contains no table.
     let text = data.get_data("text/plain").unwrap_or_default();
     let text = if text.contains('\t') { text.replace('\t', ",") } else { text };
     if grid::is_table(&text) {

@@ -1,7 +1,7 @@
-//! Question and view in the URL fragment: `#p=4&m=8&k=1f1b,zbv&f=1&i=1&w=1&base=1f1b`.
+//! Input and view in the URL fragment: `#p=4&m=8&k=1f1b,zbv&f=1&i=1&w=1&base=1f1b`.
 //!
-//! Every key may be absent, and one that cannot be read is left out without touching the others, so that links made by
-//! older and newer versions open. Tables stand in it as long as the link stays short.
+//! All keys are optional. An invalid value is ignored and does not affect the other keys, so links
+//! from older and newer versions open. Tables are included until the link becomes too long.
 
 use api::planner::schedule::ScheduleKind;
 use serde_json::{Value, json};
@@ -11,25 +11,25 @@ use super::question;
 use super::values::{self, Spread, joined};
 use crate::{fragment, pointer};
 
-/// Longest fragment that browsers, chats and proxies hand on unharmed.
+/// Maximum fragment length in characters that browsers, chat programs and proxies preserve.
 const MAX: usize = 8_192;
 
-/// What is looked at.
+/// View settings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct View {
-    /// Schedule that speed-ups are measured against, by key.
+    /// Key of the baseline schedule for speedups.
     pub(crate) baseline: Option<String>,
-    /// Order of the table; absent: that of the question.
+    /// Sort order. `None`: order of the input.
     pub(crate) order: Option<Order>,
-    /// Shown range of the time axis, in ns; absent: all of it.
+    /// Visible time range in ns. `None`: full range.
     pub(crate) window_ns: Option<(u64, u64)>,
 }
 
-/// Places of whole numbers.
+/// Link keys and pointers of integers.
 const COUNTS: [(&str, &str); 4] = [("p", "/ranks"), ("m", "/microbatches"), ("v", "/chunks"), ("g", "/group")];
-/// Places of numbers.
+/// Link keys and pointers of numbers.
 const NUMBERS: [(&str, &str); 3] = [("c", "/times/communication"), ("o", "/times/overlapped"), ("cap", "/memory_cap")];
-/// Places of values that may differ.
+/// Link keys and pointers of values that may differ by stage or microbatch.
 const VALUES: [(&str, &str); 5] = [
     ("f", "/times/forward"),
     ("i", "/times/input_grad"),
@@ -38,7 +38,7 @@ const VALUES: [(&str, &str); 5] = [
     ("aw", "/activations/weight_grad"),
 ];
 
-/// Reads a fragment, with or without its `#`; what it does not say is as in a new question.
+/// Parses a fragment with or without `#`. Missing keys have default values.
 pub(crate) fn parse(fragment: &str) -> (Value, View) {
     let mut question = question::first();
     let mut view = View::default();
@@ -83,7 +83,7 @@ pub(crate) fn parse(fragment: &str) -> (Value, View) {
     (question, view)
 }
 
-/// The fragment without its `#`, and how many tables are too long for it.
+/// Returns the fragment without `#`, and the number of tables omitted because of their length.
 pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
     let mut pairs = Vec::new();
     let written = |place: &str| pointer::get(question, place).map(write_value);
@@ -104,7 +104,7 @@ pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
     let mut length = pairs.iter().map(|pair| pair.len() + 1).sum::<usize>();
     let mut left_out = 0;
     for (name, csv) in question::tables(question) {
-        // Idle lines count: they keep the addresses of the others.
+        // Retain idle lines, because they determine the addresses of other lines.
         let rows: Vec<String> = csv.lines().map(encode).collect();
         let pair = format!("table={}:{}", encode(&name), rows.join("/"));
         if length + pair.len() < MAX {
@@ -117,7 +117,7 @@ pub(crate) fn write(question: &Value, view: &View) -> (String, usize) {
     (pairs.join("&"), left_out)
 }
 
-/// "1", "1,2" by stage, "1,2/3,4" by microbatch; a single row ends with its slash.
+/// Formats a value: "1", "1,2" by stage, "1,2/3,4" by microbatch. A single row ends with a slash.
 fn write_value(value: &Value) -> String {
     let text = joined(value, ",", "/");
     match value {
@@ -139,7 +139,7 @@ fn parse_order(text: &str) -> Option<Order> {
     Some(Order { column: Column::from_id(id)?, descending })
 }
 
-/// Everything but what fragments and this format leave free, as `%20`.
+/// Percent-encodes all characters except those allowed in fragments and unused by this format.
 fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -173,7 +173,7 @@ fn decode(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Links that were given out; they open for ever.
+    /// Published links must remain valid.
     #[test]
     fn links_of_old_open() {
         let (question, view) = parse("#p=4&m=8&k=1f1b,interleaved,zb_h1,zbv&per=rank&f=1&i=1&w=1&c=0");

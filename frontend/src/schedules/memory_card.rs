@@ -1,4 +1,4 @@
-//! Activations in flight on one rank, schedule beside schedule.
+//! Activations in flight on one rank, for all schedules.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::figures::units;
 use super::use_schedules;
 use crate::charts::{MemoryChart, MemoryLine};
 
-/// The chart, and the rank that it shows.
+/// Memory chart and rank selection.
 #[component]
 pub(super) fn MemoryCard() -> impl IntoView {
     let schedules = use_schedules();

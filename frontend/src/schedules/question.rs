@@ -1,4 +1,4 @@
-//! The question as it is edited: what a new one says, and what follows an edit.
+//! Edited input: default values, and updates that follow an edit.
 
 use api::planner::schedule::ScheduleKind;
 use api::planner::schedule_comparison::SCHEMA;
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::values;
 use crate::pointer;
 
-/// Where the times of actions stand.
+/// Pointers of the action times.
 pub(crate) const TIMES: [&str; 3] = ["/times/forward", "/times/input_grad", "/times/weight_grad"];
 
-/// Kinds of a new question.
+/// Default schedule kinds.
 pub(crate) const FIRST_KINDS: [ScheduleKind; 4] =
     [ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::ZbH1, ScheduleKind::Zbv];
 
-/// Times of the microbatches of the example: most are short, some are long.
+/// Example times per microbatch with a long tail: many short values and a few long values.
 const LONG_TAIL: [f64; 16] = [0.6, 0.5, 1.0, 0.4, 2.6, 0.7, 0.5, 0.8, 0.4, 5.2, 0.6, 0.9, 0.5, 1.4, 0.4, 0.7];
 
-/// A new question.
+/// Returns the default input.
 pub(crate) fn first() -> Value {
     json!({
         "schema": SCHEMA,
@@ -28,12 +28,12 @@ pub(crate) fn first() -> Value {
     })
 }
 
-/// A count at a place, one where there is none.
+/// Returns the count at a pointer, or 1 if it is missing.
 pub(crate) fn count(question: &Value, place: &str) -> usize {
     pointer::get(question, place).and_then(Value::as_u64).map_or(1, |count| count.clamp(1, 100_000) as usize)
 }
 
-/// Puts a value at a place, or takes it away; lists of times follow the sizes.
+/// Sets or removes the value at a pointer. Time lists adapt to new sizes.
 pub(crate) fn change(question: &mut Value, place: &str, value: Option<Value>) {
     let before = count(question, "/ranks");
     match value {
@@ -54,20 +54,20 @@ pub(crate) fn change(question: &mut Value, place: &str, value: Option<Value>) {
     }
 }
 
-/// The kinds that are asked for.
+/// Returns the selected schedule kinds.
 pub(crate) fn kinds(question: &Value) -> Vec<ScheduleKind> {
     let list = pointer::get(question, "/kinds").and_then(Value::as_array);
     let ids = list.into_iter().flatten().filter_map(Value::as_str);
     ids.filter_map(ScheduleKind::from_id).collect()
 }
 
-/// Asks for these kinds, in the order of pickers.
+/// Sets the selected schedule kinds, in picker order.
 pub(crate) fn set_kinds(question: &mut Value, chosen: impl Fn(ScheduleKind) -> bool) {
     let kinds: Vec<ScheduleKind> = ScheduleKind::ALL.into_iter().filter(|&kind| chosen(kind)).collect();
     pointer::set(question, "/kinds", json!(kinds));
 }
 
-/// Gives the microbatches the lengths of the example.
+/// Assigns the long-tail example to the microbatches.
 pub(crate) fn set_long_tail(question: &mut Value) {
     let microbatches = count(question, "/microbatches");
     let lists: Vec<Value> = LONG_TAIL.iter().cycle().take(microbatches).map(|time| json!([time])).collect();
@@ -76,14 +76,14 @@ pub(crate) fn set_long_tail(question: &mut Value) {
     }
 }
 
-/// Names and texts of the tables.
+/// Returns table names and texts.
 pub(crate) fn tables(question: &Value) -> Vec<(String, String)> {
     let list = pointer::get(question, "/imported").and_then(Value::as_array);
     let text = |table: &Value, field: &str| table[field].as_str().unwrap_or_default().to_owned();
     list.into_iter().flatten().map(|table| (text(table, "name"), text(table, "csv"))).collect()
 }
 
-/// Adds a table; its name gets a number where there is one of that name. Answers the name.
+/// Adds a table and returns its name. A duplicate name gets a number suffix.
 pub(crate) fn add_table(question: &mut Value, name: &str, csv: String) -> String {
     let mut all = tables(question);
     let name = free_name(&all, name);
@@ -92,7 +92,6 @@ pub(crate) fn add_table(question: &mut Value, name: &str, csv: String) -> String
     name
 }
 
-/// Changes the text of a table.
 pub(crate) fn set_table(question: &mut Value, name: &str, csv: String) {
     let mut all = tables(question);
     if let Some(table) = all.iter_mut().find(|table| table.0 == name) {
@@ -101,7 +100,7 @@ pub(crate) fn set_table(question: &mut Value, name: &str, csv: String) {
     set_tables(question, all);
 }
 
-/// Gives a table another name. Answers the name that it has then.
+/// Renames a table and returns the resulting name.
 pub(crate) fn rename_table(question: &mut Value, from: &str, to: &str) -> String {
     let mut all = tables(question);
     let Some(at) = all.iter().position(|table| table.0 == from).filter(|_| !to.trim().is_empty() && from != to) else {
@@ -113,7 +112,6 @@ pub(crate) fn rename_table(question: &mut Value, from: &str, to: &str) -> String
     name
 }
 
-/// Takes a table away.
 pub(crate) fn remove_table(question: &mut Value, name: &str) {
     let mut all = tables(question);
     all.retain(|table| table.0 != name);

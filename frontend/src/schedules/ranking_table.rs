@@ -1,4 +1,4 @@
-//! The table of schedules: figures side by side, sorted by any of them.
+//! Schedule table, sortable by any column.
 
 use api::planner::schedule::ScheduleKind;
 use leptos::prelude::*;
@@ -7,7 +7,7 @@ use super::editor::SchedulePill;
 use super::figures::{self, Cell, Column, Order, Row};
 use super::{question, use_schedules};
 
-/// The table: a heading sorts, a radio button makes its row the baseline.
+/// Schedule table. A heading sorts; a radio button selects the baseline.
 #[component]
 pub(super) fn ScheduleTable() -> impl IntoView {
     let schedules = use_schedules();

@@ -1,4 +1,4 @@
-//! The middle of the page: status, table, charts, memory.
+//! Centre column: status, table, charts, memory.
 
 use leptos::prelude::*;
 
@@ -6,7 +6,7 @@ use super::csv_download::CopyButton;
 use super::{AskState, cards, memory_card, ranking_table, selection, use_schedules};
 use crate::notice::FailureNotice;
 
-/// Everything that is shown of an answer.
+/// All results for the current input.
 #[component]
 pub(crate) fn ScheduleResults() -> impl IntoView {
     let schedules = use_schedules();
@@ -63,7 +63,7 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
     }
 }
 
-/// One line: what is shown, or what stands in the way.
+/// Status line: displayed result or error.
 #[component]
 fn StatusLine() -> impl IntoView {
     let schedules = use_schedules();

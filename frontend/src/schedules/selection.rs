@@ -1,11 +1,11 @@
-//! The selected span of the charts, in words.
+//! Description of the selected span.
 
 use leptos::prelude::*;
 
 use super::use_schedules;
 use crate::gantt::describe::Details;
 
-/// What is selected, while something is.
+/// Selection card. Hidden without a selection.
 #[component]
 pub(super) fn SelectionCard() -> impl IntoView {
     let schedules = use_schedules();

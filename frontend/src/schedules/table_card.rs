@@ -1,4 +1,4 @@
-//! The editor of a table of one's own: its text, and its cells beside it.
+//! Editor for a custom table: text and grid.
 
 use api::planner::schedule_comparison::{EntryOutcome, Refusal};
 use leptos::html;
@@ -10,12 +10,12 @@ use super::grid::{Grid, Place};
 use super::grid_view::{GridView, Marks, marks};
 use super::{question, use_schedules};
 
-/// Name, text, cells and problems of a table.
+/// Name, text, grid and errors of a table.
 #[component]
 pub(super) fn TableEditor(
-    /// Its name.
+    /// Table name.
     name: String,
-    /// Number that no other table of the page has.
+    /// Unique number on the page.
     number: usize,
 ) -> impl IntoView {
     let schedules = use_schedules();
@@ -42,7 +42,7 @@ pub(super) fn TableEditor(
         schedules.edit(&place, |json| name.with_value(|name| question::set_table(json, name, text)));
     };
     let moved = Callback::new(move |grid: Grid| {
-        // A move by itself is a step of its own to undo.
+        // Each grid move is a separate undo step, so the name contains the time.
         let place = name.with_value(|name| format!("/imported/{name}/{}", js_sys::Date::now()));
         schedules.edit(&place, |json| name.with_value(|name| question::set_table(json, name, grid.write())));
     });
@@ -55,12 +55,12 @@ pub(super) fn TableEditor(
         }
         selected.set(place);
         if let Some(grid) = node.get_untracked() {
-            // A grid that is gone meanwhile needs no focus.
+            // If the grid was removed, focus is not needed.
             drop(grid.focus());
         }
     });
     let opens = schedules.fresh.with_untracked(|fresh| fresh.as_deref() == Some(key.as_str()));
-    // Opened by whoever made it, or because there is something to mend; closed by hand only.
+    // Expands for a new table and for a table with errors. Only the user collapses it.
     Effect::new(move |_| {
         let wrong = refusal.with(Option::is_some);
         if let Some(details) = details.get()

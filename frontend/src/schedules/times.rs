@@ -1,4 +1,4 @@
-//! The times of actions: one number, or one for each stage and microbatch as people type and paste them.
+//! Action times: a single number, or a list by stage and microbatch.
 
 use leptos::prelude::*;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::pointer;
 
 const PER: [(&str, &str); 2] = [("rank", "rank, chunks share it"), ("stage", "stage, each chunk")];
 
-/// F, I and W, and how far they differ.
+/// Fields for F, I and W, and the choice of their variation.
 #[component]
 pub(super) fn TimesFields() -> impl IntoView {
     let schedules = use_schedules();
@@ -73,7 +73,7 @@ pub(super) fn TimesFields() -> impl IntoView {
     }
 }
 
-/// One of the times, as it is spread.
+/// Field for an action time with the selected variation.
 #[component]
 fn TimeField(pointer: &'static str, label: &'static str, letter: &'static str) -> impl IntoView {
     let form = use_form();
@@ -90,7 +90,7 @@ fn TimeField(pointer: &'static str, label: &'static str, letter: &'static str) -
     }
 }
 
-/// A list, or one a line.
+/// Text field for a list, or for a list per line.
 #[component]
 fn SpreadField(pointer: &'static str, label: String, spread: Spread) -> impl IntoView {
     let form = use_form();
@@ -100,7 +100,7 @@ fn SpreadField(pointer: &'static str, label: String, spread: Spread) -> impl Int
         Spread::Microbatches => values::parse_lists(text),
         _ => values::parse_list(text),
     };
-    // The text is kept beside the value: it must not change under the cursor.
+    // Store the text separately from the value, because reformatting would move the cursor.
     let text = RwSignal::new(String::new());
     Effect::new(move |_| {
         let value = value.get();
@@ -121,7 +121,8 @@ fn SpreadField(pointer: &'static str, label: String, spread: Spread) -> impl Int
         };
         form.unreadable.update(|errors| errors.set(pointer, complaint));
     };
-    // The server names the value that is wrong; it is shown at the field that holds it.
+    // The server reports the pointer of an invalid list element. Display the error at the field
+    // that contains it.
     let inside = Memo::new(move |_| form.errors.with(|errors| inside(errors, pointer)));
     let wrong = move || {
         inside.with(|inside| !inside.is_empty())
@@ -169,7 +170,7 @@ fn SpreadField(pointer: &'static str, label: String, spread: Spread) -> impl Int
     }
 }
 
-/// The first errors of single values of a list.
+/// Returns the first errors of list elements.
 fn inside(errors: &FieldErrors, pointer: &str) -> Vec<String> {
     let none = std::collections::BTreeSet::from([pointer.to_owned()]);
     let line = |(place, detail): (String, String)| {

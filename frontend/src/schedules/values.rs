@@ -1,23 +1,23 @@
-//! Values that differ from stage to stage and from microbatch to microbatch, as people type and paste them.
+//! Values that differ by stage and microbatch, as typed or pasted text.
 
 use serde_json::{Value, json};
 
 use crate::pointer;
 
-/// How far values differ.
+/// Variation of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Spread {
-    /// The same everywhere.
+    /// Same value everywhere.
     #[default]
     Equal,
-    /// One for each stage or rank.
+    /// One value per stage or rank.
     Stages,
-    /// One such list for each microbatch.
+    /// One value list per microbatch.
     Microbatches,
 }
 
 impl Spread {
-    /// How far a value of a question differs.
+    /// Detects the variation of a value.
     pub(crate) fn of(value: &Value) -> Self {
         match value {
             Value::Array(list) if list.iter().any(Value::is_array) => Self::Microbatches,
@@ -26,7 +26,7 @@ impl Spread {
         }
     }
 
-    /// The word in selects.
+    /// Identifier in select elements.
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -35,14 +35,14 @@ impl Spread {
         }
     }
 
-    /// The spread of a word.
+    /// Parses an identifier.
     pub(crate) fn from_id(id: &str) -> Self {
         [Self::Stages, Self::Microbatches].into_iter().find(|spread| spread.id() == id).unwrap_or_default()
     }
 }
 
-/// Reads one list: numbers between commas, semicolons or blanks; in a line from a spreadsheet between tabs, where a
-/// comma may stand for the point.
+/// Parses a list. Numbers are separated by commas, semicolons or spaces. In a spreadsheet line with
+/// tabs, a comma may be the decimal separator.
 pub(crate) fn parse_list(text: &str) -> Result<Value, String> {
     let from_spreadsheet = text.contains('\t');
     let ends = |letter: char| {
@@ -57,7 +57,7 @@ pub(crate) fn parse_list(text: &str) -> Result<Value, String> {
     if list.is_empty() { Err("a number is needed here".to_owned()) } else { Ok(Value::Array(list)) }
 }
 
-/// Reads one list a line, for each microbatch.
+/// Parses a list per line, for each microbatch.
 pub(crate) fn parse_lists(text: &str) -> Result<Value, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let lists: Vec<Value> = lines
@@ -66,12 +66,12 @@ pub(crate) fn parse_lists(text: &str) -> Result<Value, String> {
     if lists.is_empty() { Err("a number is needed here".to_owned()) } else { Ok(Value::Array(lists)) }
 }
 
-/// Writes a value as it is typed.
+/// Formats a value for an input field.
 pub(crate) fn write(value: &Value) -> String {
     joined(value, ", ", "\n")
 }
 
-/// Writes a value with separators of one's own.
+/// Formats a value with custom separators.
 pub(super) fn joined(value: &Value, between: &str, rows: &str) -> String {
     match value {
         Value::Array(list) => {
@@ -82,7 +82,7 @@ pub(super) fn joined(value: &Value, between: &str, rows: &str) -> String {
     }
 }
 
-/// The same value told with another spread: what is narrower is repeated, what is wider keeps its first.
+/// Converts a value to another variation. Expansion repeats values; reduction takes the first.
 pub(crate) fn spread(value: &Value, to: Spread, ranks: usize, microbatches: usize) -> Value {
     let first = |value: &Value| value.get(0).cloned().unwrap_or_else(|| json!(1));
     match (Spread::of(value), to) {
@@ -95,7 +95,7 @@ pub(crate) fn spread(value: &Value, to: Spread, ranks: usize, microbatches: usiz
     }
 }
 
-/// As many lists as there are microbatches: further ones begin again with the first.
+/// Returns a list per microbatch. Additional microbatches repeat the lists from the beginning.
 pub(crate) fn for_microbatches(value: &Value, microbatches: usize) -> Value {
     match value {
         Value::Array(lists) if Spread::of(value) == Spread::Microbatches => {
@@ -105,7 +105,7 @@ pub(crate) fn for_microbatches(value: &Value, microbatches: usize) -> Value {
     }
 }
 
-/// Where there was one value for each rank, there is again: further ranks are like the last.
+/// Adapts a list with a value per rank to a new rank count. Additional ranks repeat the last value.
 pub(crate) fn for_ranks(value: &Value, before: usize, ranks: usize) -> Value {
     match value {
         Value::Array(lists) if Spread::of(value) == Spread::Microbatches => {

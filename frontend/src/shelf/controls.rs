@@ -1,4 +1,4 @@
-//! Around a list: the search, the tags, the headings that sort, the pages.
+//! List controls: search, tags, sortable headings, pagination.
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -7,12 +7,13 @@ use super::{Choice, Column, Kept, Shelf, TYPING_MS};
 use crate::client::pause;
 use crate::format;
 
-/// The fields above a list.
+/// Fields above a list.
 #[component]
 pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     let question = shelf.question;
     let typed = RwSignal::new(question.get_untracked().q);
-    // The back button changes the words, too; while somebody types the address is behind.
+    // The back button also changes the search text. Ignore the URL while the user types, because it
+    // is outdated.
     let waits = RwSignal::new(false);
     Effect::new(move |_| {
         let asked = question.with(|question| question.q.clone());
@@ -43,7 +44,8 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     let chips = move || {
         let chosen = question.with(|question| question.tag.clone());
         let mut tags = tags.get();
-        // A tag that is gone from every thing can still be let go of.
+        // Keep the selected tag in the options after its last use disappears, so that the user can
+        // deselect it.
         if !chosen.is_empty() && !tags.contains(&chosen) {
             tags.push(chosen.clone());
         }
@@ -105,7 +107,7 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     }
 }
 
-/// One more choice above the list.
+/// Additional filter.
 #[component]
 fn Choose<T: Kept>(shelf: Shelf<T>, choice: Choice) -> impl IntoView {
     let question = shelf.question;
@@ -132,7 +134,7 @@ fn Choose<T: Kept>(shelf: Shelf<T>, choice: Choice) -> impl IntoView {
     }
 }
 
-/// The headings; those of orders are buttons.
+/// Table header. Sortable columns have buttons.
 #[component]
 pub(super) fn Head<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     let question = shelf.question;
@@ -173,7 +175,7 @@ pub(super) fn Head<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     }
 }
 
-/// The way to the other pages, where there are any.
+/// Links to other pages. Hidden for a single page.
 #[component]
 pub(super) fn Pager<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     let turn = move |to: Option<String>| {
@@ -183,7 +185,7 @@ pub(super) fn Pager<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     };
     let page = Memo::new(move |_| shelf.page());
     let many = move || page.with(|page| page.next.is_some() || page.previous.is_some());
-    // A page behind something that is gone is empty.
+    // A page is empty if all objects after its start were removed.
     let is_lost = move || shelf.shown().is_empty() && shelf.question.with(|question| !question.page.is_empty());
     let words = move || {
         let count = shelf.shown().len().saturating_sub(shelf.leaving()) as u64;

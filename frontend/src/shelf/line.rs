@@ -1,4 +1,4 @@
-//! One thing of a list, and a form below it while it is edited.
+//! List row, with an edit form below it.
 
 use api::shelf::Words;
 use leptos::prelude::*;
@@ -7,7 +7,6 @@ use super::words_form::WordsForm;
 use super::{About, Kept, Shelf, Undo};
 use crate::client::Body;
 
-/// One thing of a list.
 #[component]
 #[expect(clippy::too_many_lines, reason = "one line with its commands")]
 pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, shelf: Shelf<T>) -> impl IntoView {

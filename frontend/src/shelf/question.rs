@@ -1,29 +1,29 @@
-//! Which part of a list is asked for, in the address of the page and in that of the API.
+//! List parameters in the page URL and in the API URL.
 
 use api::shelf::ListQuery;
 
-/// Things of a page.
+/// Objects per page.
 const PAGE: u32 = 50;
 
-/// Which part of a list is asked for: `?q=&tag=&sort=&page=&deleted=`, and one more choice.
+/// List parameters: `?q=&tag=&sort=&page=&deleted=`, and an additional filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// Words.
+    /// Search text.
     pub(crate) q: String,
-    /// Tag; empty for any.
+    /// Tag filter. Empty for no filter.
     pub(crate) tag: String,
-    /// Order, with a minus for the other way round; empty for the newest first.
+    /// Sort key, with a minus prefix for descending order. Empty for newest first.
     pub(crate) sort: String,
-    /// The thing that the page stands behind; empty for the first page.
+    /// Cursor: the page starts after this object. Empty for the first page.
     pub(crate) page: String,
-    /// Deleted things in place of the others.
+    /// True to list deleted objects instead of existing objects.
     pub(crate) deleted: bool,
-    /// Value of the list's own choice; empty for any.
+    /// Value of the additional filter. Empty for no filter.
     pub(crate) choice: String,
 }
 
 impl Question {
-    /// Reads it from an address.
+    /// Parses URL values.
     pub(crate) fn read(get: impl Fn(&str) -> Option<String>, choice: Option<&str>) -> Self {
         let text = |key: &str| get(key).unwrap_or_default();
         Self {
@@ -36,13 +36,13 @@ impl Question {
         }
     }
 
-    /// Whether it asks for all.
+    /// True if no filter is active.
     pub(crate) fn is_open(&self) -> bool {
         let Self { q, tag, page, deleted, choice, sort: _ } = self;
         q.trim().is_empty() && tag.is_empty() && page.is_empty() && choice.is_empty() && !deleted
     }
 
-    /// The query of the page's address; `encode` makes a text safe.
+    /// Returns the query string for the page URL. `encode` escapes a value.
     pub(crate) fn address(&self, choice: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let deleted = if self.deleted { "true" } else { "" };
         let pairs = [
@@ -58,7 +58,7 @@ impl Question {
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     }
 
-    /// The query of the API.
+    /// Returns the query string for the API.
     pub(crate) fn query(&self, choice: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let query = ListQuery {
@@ -77,13 +77,13 @@ impl Question {
         text
     }
 
-    /// Sorts by a column: ascending, then the other way round.
+    /// Sorts by a column: ascending first, descending on the second call.
     pub(crate) fn sort_by(&mut self, order: &str) {
         self.sort = if self.sort == order { format!("-{order}") } else { order.to_owned() };
         self.page.clear();
     }
 
-    /// How a column is sorted: None, or whether it descends.
+    /// Returns the sort state of a column: `None` if unsorted, true if descending.
     pub(crate) fn sorted(&self, order: &str) -> Option<bool> {
         let sort = if self.sort.is_empty() { "-created" } else { &self.sort };
         let (name, descends) = sort.strip_prefix('-').map_or((sort, false), |name| (name, true));

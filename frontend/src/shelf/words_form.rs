@@ -1,4 +1,4 @@
-//! The one form for name, note and tags of anything.
+//! Form for name, note and tags.
 
 use api::shelf::Words;
 use leptos::html;
@@ -9,7 +9,7 @@ use super::About;
 use crate::client::{self, Body, Failure};
 use crate::notice::FailureNotice;
 
-/// Tags as they are typed: by commas, each once.
+/// Parses comma-separated tags and removes duplicates.
 pub(crate) fn tags_of(text: &str) -> Vec<String> {
     let mut tags: Vec<String> =
         text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
@@ -18,7 +18,6 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
     tags
 }
 
-/// Edits name, note and tags.
 #[component]
 pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancelled: Callback<()>) -> impl IntoView {
     let name = RwSignal::new(about.name);
@@ -28,7 +27,7 @@ pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancell
     let first = NodeRef::<html::Input>::new();
     Effect::new(move |_| {
         if let Some(first) = first.get() {
-            // A form that the browser will not focus is reached by keys all the same.
+            // If the browser refuses the focus, the form is still reachable by keyboard.
             drop(first.focus());
         }
     });

@@ -1,4 +1,4 @@
-//! A sweep from fields that somebody chooses.
+//! Form that creates a sweep from scenario fields.
 
 use api::path;
 use api::planner::sweep::UsualField;
@@ -13,7 +13,7 @@ use super::{begin, page};
 use crate::client::{self, Failure};
 use crate::notice::FailureNotice;
 
-/// Values as people type them, with commas or blanks between them; what is no number is a word.
+/// Parses values separated by commas or spaces. Non-numeric values are strings.
 fn typed(text: &str) -> Vec<Value> {
     let words = text.split([',', ' ', ';']).map(str::trim).filter(|word| !word.is_empty());
     words.map(|word| serde_json::from_str(word).unwrap_or_else(|_| Value::from(word))).collect()
@@ -23,7 +23,7 @@ fn shown(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The place that is typed for a field of one's own; nothing where none is.
+/// Returns the pointer entered for a custom field, or `None` if the input is empty.
 fn own_place(typed: &str) -> Result<Option<&str>, &'static str> {
     match typed.trim() {
         "" => Ok(None),
@@ -32,7 +32,7 @@ fn own_place(typed: &str) -> Result<Option<&str>, &'static str> {
     }
 }
 
-/// The form, folded.
+/// Collapsed form.
 #[component]
 pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) -> impl IntoView {
     let chosen: Vec<(UsualField, RwSignal<bool>, RwSignal<String>)> = fields
@@ -84,7 +84,7 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
                 begin(sweep.to_string()).await
             };
             let made = made.await;
-            // Who has gone elsewhere meanwhile finds it in the list of sweeps.
+            // If the user left the page, do not navigate. The sweep is in the list.
             if busy.try_set(false).is_some() {
                 return;
             }

@@ -1,4 +1,5 @@
-//! The card Scaling of the explore page: a study around the present value with one click, drawn in place.
+//! Scaling card on the explore page: creates a study around the current value with one click and
+//! draws it.
 
 use api::path;
 use api::sweep::{LabelledAxis, Metric, Picture, ReadyStudy, StoredSweep, SweepsOfScenario};
@@ -14,10 +15,10 @@ use crate::client::{self, Body, Failure};
 use crate::explore::use_explore;
 use crate::notice::FailureNotice;
 
-/// Reasons that are listed: the chart shows where points are missing.
+/// Maximum number of listed reasons. The chart shows missing points.
 const MAX_REASONS: usize = 4;
 
-/// What is drawn of a study.
+/// Study results.
 #[derive(Debug, Clone, PartialEq)]
 struct Drawn {
     axis: LabelledAxis,
@@ -33,15 +34,15 @@ async fn draw(sweep: &StoredSweep) -> Result<Option<Drawn>, Failure> {
     Ok(Some(Drawn { axis, throughput, time }))
 }
 
-/// The study that is looked at.
+/// State of the current study.
 #[derive(Clone, Copy)]
 struct Studied {
-    /// Its name, for the button that is pressed.
+    /// Name of the study. Its button appears pressed.
     name: RwSignal<Option<String>>,
     sweep: RwSignal<Option<StoredSweep>>,
     drawn: RwSignal<Option<Drawn>>,
     failure: RwSignal<Option<Failure>>,
-    /// Counts studies; what an older one still gets is dropped.
+    /// Study number. Results of older studies are discarded.
     number: StoredValue<u64>,
 }
 
@@ -70,7 +71,7 @@ impl Studied {
         self.work(sweep.to_string());
     }
 
-    /// Stores, starts and follows; draws what is there at every look.
+    /// Stores and starts the study, then draws each update.
     fn work(self, sweep: String) {
         let number = self.number.get_value();
         spawn_local(async move {
@@ -115,7 +116,6 @@ impl Studied {
     }
 }
 
-/// The card.
 #[component]
 pub(crate) fn ScalingCard() -> impl IntoView {
     let explore = use_explore();
@@ -223,7 +223,7 @@ fn Shown(studied: Studied) -> impl IntoView {
     }
 }
 
-/// Shown while there is none, which nobody sees.
+/// Placeholder before the first study. It is never displayed.
 fn nothing() -> StoredSweep {
     StoredSweep {
         id: String::new(),

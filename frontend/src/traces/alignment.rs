@@ -1,4 +1,4 @@
-//! The observed iteration above the simulated one, on one axis, and what differs.
+//! Recorded iteration above the simulated iteration on a shared axis, and their differences.
 
 mod differences;
 
@@ -23,19 +23,19 @@ use differences::Differences;
 
 type Fetched<T> = RwSignal<Option<Result<T, Failure>>>;
 
-/// What is compared with what.
+/// Compared iterations.
 #[derive(Clone, Copy)]
 struct Compared {
     trace: StoredValue<String>,
-    /// Scenario that the trace is held against.
+    /// Scenario for the comparison.
     scenario: RwSignal<Option<String>>,
-    /// Planner; none for the fastest.
+    /// Planner, or `None` for the fastest.
     planner: RwSignal<Option<PlannerKind>>,
-    /// Observed iteration.
+    /// Recorded iteration.
     observed: RwSignal<u32>,
     /// Iteration of the plan.
     iteration: RwSignal<u32>,
-    /// Observed times are multiplied by it.
+    /// Factor applied to recorded times.
     speed: RwSignal<f64>,
     actions: Fetched<ActionList>,
     outcome: RwSignal<Option<Arc<StoredOutcome>>>,
@@ -43,19 +43,16 @@ struct Compared {
     planned: RwSignal<Option<Arc<Timeline>>>,
     alignment: Fetched<Alignment>,
     failure: RwSignal<Option<Failure>>,
-    /// Why the trace is not held against what was chosen last.
+    /// Reason for a rejected selection.
     refusal: RwSignal<Option<Failure>>,
     window: RwSignal<TimeWindow>,
-    /// Counts questions; an answer to an older one is dropped.
+    /// Request number. Responses to older requests are discarded.
     asked: StoredValue<u64>,
 }
 
-/// The actions of a trace beside those of a plan.
+/// Compares trace actions with plan actions.
 #[component]
-pub(crate) fn AlignmentCard(
-    /// The trace.
-    trace: TraceSummary,
-) -> impl IntoView {
+pub(crate) fn AlignmentCard(trace: TraceSummary) -> impl IntoView {
     let (scenario, planner) = trace.plan.map_or((None, None), |plan| (Some(plan.scenario), plan.planner));
     let compared = Compared {
         trace: StoredValue::new(trace.id),
@@ -107,7 +104,7 @@ pub(crate) fn AlignmentCard(
 }
 
 impl Compared {
-    /// Fetches both timelines and what differs.
+    /// Fetches both timelines and their differences.
     fn fetch(self) {
         let number = self.asked.try_update_value(|asked| {
             *asked += 1;
@@ -171,20 +168,20 @@ impl Compared {
         of(self.seen).max(of(self.planned))
     }
 
-    /// Shows all of both.
+    /// Shows the full time range.
     fn fit(self) {
         let extent = untrack(move || self.extent_ns());
         self.window.set(TimeWindow::fit(extent));
     }
 
-    /// Holds the trace against a scenario, and remembers it.
+    /// Stores the scenario and the planner for the comparison.
     fn attach(self, scenario: Option<String>, planner: Option<PlannerKind>) {
         let id = self.trace.get_value();
         self.refusal.set(None);
         spawn_local(async move {
             let told = async {
                 let whole = match scenario {
-                    // Prefixes and shared links are whole identifiers from here on.
+                    // Resolve prefixes and shared links to full identifiers.
                     Some(scenario) => Some(client::get::<StoredScenario>(&path::scenario(&scenario)).await?.id),
                     None => None,
                 };
@@ -211,12 +208,12 @@ async fn timeline(url: &str) -> Result<Arc<Timeline>, Failure> {
     api::timeline::decode(&bytes).map(Arc::new).map_err(|error| Failure::Unreadable(error.to_string()))
 }
 
-/// Which iteration, which scenario, which planner.
+/// Selection of iteration, scenario and planner.
 #[component]
 fn Choices(compared: Compared) -> impl IntoView {
     let scenarios = RwSignal::new(Vec::new());
     spawn_local(async move {
-        // Without the list a link or an identifier can still be pasted.
+        // If the list request fails, the user can paste a link or an identifier.
         if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
             scenarios.set(list.scenarios);
         }
@@ -237,7 +234,7 @@ fn Choices(compared: Compared) -> impl IntoView {
         if let Some(speed) = typed.filter(|speed| speed.is_finite() && *speed > 0.0) {
             compared.speed.set(speed);
         } else {
-            // What is no speed gives way to the one that counts.
+            // Restore the current value if the input is not a valid factor.
             put_back(&event, &compared.speed.get_untracked().to_string());
         }
     };
@@ -306,7 +303,6 @@ fn Choices(compared: Compared) -> impl IntoView {
     }
 }
 
-/// Both charts on one axis.
 #[component]
 fn Charts(compared: Compared) -> impl IntoView {
     let selection = RwSignal::new(None);

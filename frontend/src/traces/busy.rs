@@ -1,4 +1,4 @@
-//! Where the time of every rank went, as a table with bars.
+//! Time breakdown by rank, as a table with bars.
 
 use api::path;
 use api::trace::{BusyList, BusySource, BusyTime};
@@ -10,10 +10,11 @@ use crate::format;
 use crate::gantt::time_text;
 use crate::notice::FailureNotice;
 
-/// Busy, communicating and idle time of the trace's ranks, and of the others of its run.
+/// Busy, communication and idle time for the ranks in the trace, and for other traces of the same
+/// run.
 #[component]
 pub(crate) fn BusyCard(
-    /// The trace.
+    /// Trace identifier.
     id: String,
 ) -> impl IntoView {
     let list = RwSignal::new(None::<Result<BusyList, Failure>>);

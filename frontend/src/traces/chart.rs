@@ -1,4 +1,4 @@
-//! What the chart is made of, when it paints, and what it fetches.
+//! Chart state: when to paint, and which data to fetch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,34 +19,33 @@ use crate::gantt::gesture::Gesture;
 use crate::gantt::watch::{pixel_ratio, theme_version};
 use crate::gantt::{Size, TimeWindow};
 
-/// Changes closer together than this are one question to the server.
+/// Debounce interval for requests.
 const PAUSE: Duration = Duration::from_millis(70);
-/// How far beside a span a pointer still means it, in px.
+/// Maximum distance in px between pointer and span for a hit.
 const REACH: f64 = 3.0;
 
-/// A span of the view, kept while other views come.
+/// Span copied from a view, so that it remains valid when the view changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Lane.
     pub(super) lane: u32,
-    /// Row within the lane.
+    /// Row in the lane.
     pub(super) row: u16,
-    /// First start.
+    /// Start of the first slice.
     pub(super) start_ns: u64,
-    /// To the last end.
+    /// Time from the start to the end of the last slice.
     pub(super) extent_ns: u64,
-    /// Durations together.
+    /// Total duration of the slices.
     pub(super) busy_ns: u64,
-    /// Slices.
+    /// Slice count.
     pub(super) count: u32,
-    /// Name of the slice, or of the longest of them.
+    /// Name of the slice, or of the longest merged slice.
     pub(super) name: String,
-    /// What most of it is.
+    /// Predominant kind.
     pub(super) kind: SliceKind,
 }
 
 impl Mark {
-    /// A span of a view.
+    /// Copies a span from a view.
     pub(super) fn of(view: &TraceView, lane: u32, span: usize) -> Self {
         Self {
             lane,
@@ -60,7 +59,7 @@ impl Mark {
         }
     }
 
-    /// A slice by itself.
+    /// Creates a mark for a single slice.
     pub(super) fn of_slice(slice: &SliceDetail) -> Self {
         Self {
             lane: slice.lane,
@@ -79,7 +78,7 @@ impl Mark {
     }
 }
 
-/// Everything that the chart is made of; cheap to copy into event handlers.
+/// Chart state. It is cheap to copy into event handlers.
 #[derive(Clone, Copy)]
 pub(super) struct TraceChart {
     pub(super) detail: StoredValue<Arc<TraceDetail>>,
@@ -95,21 +94,21 @@ pub(super) struct TraceChart {
     pub(super) selected: RwSignal<Option<Mark>>,
     /// Arrows of the selected slice.
     pub(super) arrows: RwSignal<Vec<SliceArrow>>,
-    /// What is searched for.
+    /// Search text.
     pub(super) text: RwSignal<String>,
     pub(super) gesture: StoredValue<Gesture>,
     pub(super) canvas: NodeRef<html::Canvas>,
     pub(super) scroller: NodeRef<html::Div>,
-    /// The field that searches.
+    /// Search field element.
     pub(super) search: NodeRef<html::Input>,
-    /// Counts questions; an answer to an older one is dropped.
+    /// Request number. Responses to older requests are discarded.
     asked: StoredValue<u64>,
     timer: StoredValue<Option<TimeoutHandle>>,
     due: StoredValue<bool>,
 }
 
 impl TraceChart {
-    /// A chart of a trace that shows all of it.
+    /// Creates a chart with the full time range.
     pub(super) fn new(detail: Arc<TraceDetail>) -> Self {
         let folded = RwSignal::new(BTreeSet::new());
         let window = RwSignal::new(TimeWindow::fit(detail.trace.span_ns));
@@ -144,23 +143,23 @@ impl TraceChart {
         chart
     }
 
-    /// Folds all processes, or unfolds them where any is folded.
+    /// Collapses all processes, or expands all if any is collapsed.
     pub(super) fn fold_all(self) {
         let all = self.detail.with_value(|detail| 0..detail.processes.len() as u32);
         self.folded.update(|folded| if folded.is_empty() { folded.extend(all) } else { folded.clear() });
     }
 
-    /// From the first start to the last end.
+    /// Returns the time from the first start to the last end in ns.
     pub(super) fn extent_ns(self) -> u64 {
         self.detail.with_value(|detail| detail.trace.span_ns)
     }
 
-    /// Width of the plot, in px.
+    /// Plot width in px.
     pub(super) fn plot(self) -> f64 {
         plot_width(self.size.get_untracked().0)
     }
 
-    /// Shows the selection a third of the window wide.
+    /// Zooms so that the selection covers a third of the window.
     pub(super) fn zoom_to_selection(self) {
         if let Some(mark) = self.selected.get_untracked() {
             let end = mark.start_ns.saturating_add(mark.extent_ns) as f64;
@@ -168,7 +167,7 @@ impl TraceChart {
         }
     }
 
-    /// Changes the shown stretch of time.
+    /// Changes the visible time range.
     pub(super) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
         let before = self.window.get_untracked();
         let after = to(before, self.extent_ns());
@@ -177,7 +176,7 @@ impl TraceChart {
         }
     }
 
-    /// The span at a point of the canvas.
+    /// Returns the span at a canvas position.
     pub(super) fn at(self, x: f64, y: f64) -> Option<Mark> {
         let (_, height) = self.size.get_untracked();
         if x < HEADER || y >= height - AXIS {
@@ -195,7 +194,7 @@ impl TraceChart {
         Some(Mark::of(&view, lane, span))
     }
 
-    /// Selects a span and moves so that it is seen.
+    /// Selects a span and scrolls to it.
     pub(super) fn show(self, mark: Mark) {
         let (start, end) = (mark.start_ns as f64, mark.start_ns.saturating_add(mark.extent_ns) as f64);
         self.reveal(&mark);
@@ -203,7 +202,7 @@ impl TraceChart {
         self.change(|window, extent| window.revealing(start, end, extent));
     }
 
-    /// Unfolds and scrolls so that the row of a span is seen.
+    /// Expands the process and scrolls to the row of the span.
     pub(super) fn reveal(self, mark: &Mark) {
         let process = self.detail.with_value(|detail| detail.lanes.get(mark.lane as usize).map(|lane| lane.process));
         if let Some(process) = process
@@ -224,7 +223,7 @@ impl TraceChart {
         }
     }
 
-    /// Paints and fetches whenever something changes.
+    /// Paints and fetches after each change.
     fn watch(self) {
         let theme = theme_version();
         Effect::new(move |_| {
@@ -263,7 +262,8 @@ impl TraceChart {
         });
     }
 
-    /// Fetches what is in view, and as much again on both sides, so that moving shows something at once.
+    /// Fetches the visible range plus the same width on both sides, so that panning shows data
+    /// immediately.
     fn ask(self) {
         let (Some(window), Some((width, height))) = (self.window.try_get_untracked(), self.size.try_get_untracked())
         else {
@@ -301,11 +301,12 @@ impl TraceChart {
         });
     }
 
-    /// Asks for a paint at the next frame, once however many changes come before it.
+    /// Requests a paint in the next frame. Several changes share a paint.
     fn request(self) {
         if self.due.try_update_value(|due| std::mem::replace(due, true)) == Some(false) {
             request_animation_frame(move || {
-                // None where the component is gone meanwhile or has no size yet: then there is nothing to paint.
+                // `None` if the component was removed or has no size. Then there is nothing to
+                // paint.
                 let _painted = self.frame();
             });
         }
@@ -341,7 +342,7 @@ impl TraceChart {
             arrows: &self.arrows.try_get_untracked()?,
         };
         let painted = paint::paint(&canvas, &scene)?;
-        // Left on the canvas for tests and for the curious.
+        // Attributes for tests and debugging.
         for (name, value) in [
             ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
             ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
@@ -349,7 +350,7 @@ impl TraceChart {
             ("data-painted-arrows", painted.arrows.to_string()),
             ("data-level", view.as_ref().map_or_else(String::new, |view| view.level.to_string())),
         ] {
-            // These names are valid, which is all that could be wrong.
+            // Setting an attribute with a valid name cannot fail.
             drop(canvas.set_attribute(name, &value));
         }
         Some(())

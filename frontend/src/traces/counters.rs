@@ -1,4 +1,4 @@
-//! Counters of a trace as small staircases.
+//! Trace counters as step plots.
 
 use api::path;
 use api::trace::{CounterList, CounterSeries};
@@ -9,17 +9,16 @@ use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
 
-/// Points of a series, about two a pixel.
+/// Points per series, about two per pixel.
 const POINTS: u32 = 800;
-/// Series that are drawn.
+/// Maximum number of series.
 const MOST: usize = 40;
 
-/// The counters of a trace.
 #[component]
 pub(crate) fn CountersCard(
-    /// The trace.
+    /// Trace identifier.
     id: String,
-    /// From its first start to its last end.
+    /// Time from the first start to the last end.
     span_ns: u64,
 ) -> impl IntoView {
     let list = RwSignal::new(None::<Result<CounterList, Failure>>);
@@ -57,7 +56,7 @@ fn Staircase(series: CounterSeries, span_ns: u64) -> impl IntoView {
     }
 }
 
-/// A staircase in a box of 1000 by 40.
+/// Returns the polyline of a step plot in a 1000 by 40 box.
 fn points(series: &CounterSeries, span_ns: u64, least: f64, most: f64) -> String {
     let height = (most - least).max(f64::MIN_POSITIVE);
     let mut points = Vec::new();

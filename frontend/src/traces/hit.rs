@@ -1,8 +1,8 @@
-//! Which span of a view is under the pointer, and which is the next one on its row.
+//! Hit test for spans, and navigation between spans in a row.
 
 use api::trace::TraceView;
 
-/// The spans of a row of a lane, in time.
+/// Returns the span index range of a row, sorted by time.
 pub(super) fn row(view: &TraceView, lane: u32, row: u16) -> std::ops::Range<usize> {
     let Ok(position) = view.lanes.binary_search(&lane) else { return 0..0 };
     let spans = view.lane(position);
@@ -12,7 +12,7 @@ pub(super) fn row(view: &TraceView, lane: u32, row: u16) -> std::ops::Range<usiz
     first..last
 }
 
-/// The span of a row that contains a time, or else the nearest within reach.
+/// Returns the span that contains a time, or the nearest span within `reach_ns`.
 pub(super) fn nearest(view: &TraceView, lane: u32, at_row: u16, ns: f64, reach_ns: f64) -> Option<usize> {
     let spans = row(view, lane, at_row);
     let after = spans.start + view.start_ns[spans.clone()].partition_point(|&start| start as f64 <= ns);
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(nearest(&view, 2, 0, 150.0, 10.0), None);
         assert_eq!(nearest(&view, 2, 0, 499.0, 0.0), Some(1));
         assert_eq!(nearest(&view, 2, 1, 215.0, 0.0), Some(2));
-        // A moment is hit by whoever comes near.
+        // A zero-length span is hit by a nearby pointer.
         assert_eq!(nearest(&view, 5, 0, 503.0, 5.0), Some(3));
         assert_eq!(nearest(&view, 7, 0, 503.0, 5.0), None);
     }

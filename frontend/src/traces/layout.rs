@@ -1,45 +1,41 @@
-//! Which lane stands where: processes one below the other, foldable, a row for every depth of nesting.
+//! Vertical layout: collapsible processes, their lanes, and a row per nesting depth.
 
 use std::collections::BTreeSet;
 
 use api::trace::{TraceLane, TraceProcess};
 
-/// Height of a row of slices with the gap below it, in px.
+/// Row height including the gap below, in px.
 pub(super) const ROW: f64 = 16.0;
-/// Height of the heading of a process, in px.
+/// Process heading height in px.
 pub(super) const HEADING: f64 = 20.0;
-/// Room between two lanes, in px.
+/// Gap between lanes in px.
 pub(super) const GAP: f64 = 3.0;
 
-/// What a band of the chart holds.
+/// Content of a band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// The heading of a process.
     Process(u32),
-    /// A lane with its rows.
     Lane(u32),
 }
 
-/// A band of the chart over its whole width.
+/// Horizontal band over the full chart width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Band {
-    /// From the first band, in px.
+    /// Distance from the first band in px.
     pub(super) top: f64,
-    /// In px.
+    /// Height in px.
     pub(super) height: f64,
-    /// What it holds.
     pub(super) content: Content,
 }
 
-/// All bands, from top to bottom.
+/// All bands from top to bottom.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Layout {
-    /// The bands.
     pub(super) bands: Vec<Band>,
 }
 
 impl Layout {
-    /// The bands of a trace in which some processes are folded.
+    /// Computes the bands. `folded` contains the collapsed processes.
     pub(super) fn of(lanes: &[TraceLane], folded: &BTreeSet<u32>) -> Self {
         let mut bands = Vec::new();
         let mut top = 0.0;
@@ -60,31 +56,32 @@ impl Layout {
         Self { bands }
     }
 
-    /// Height of all bands, in px.
+    /// Total height in px.
     pub(super) fn height(&self) -> f64 {
         self.bands.last().map_or(0.0, |band| band.top + band.height)
     }
 
-    /// Bands of which any pixel is between two heights.
+    /// Returns the bands visible between two heights.
     pub(super) fn visible(&self, top: f64, height: f64) -> &[Band] {
         let first = self.bands.partition_point(|band| band.top + band.height <= top);
         let last = self.bands.partition_point(|band| band.top < top + height);
         &self.bands[first..last.max(first)]
     }
 
-    /// The band at a height.
+    /// Returns the band at a height.
     pub(super) fn at(&self, y: f64) -> Option<Band> {
         let after = self.bands.partition_point(|band| band.top <= y);
         let band = *self.bands.get(after.checked_sub(1)?)?;
         (y < band.top + band.height).then_some(band)
     }
 
-    /// The band of a lane.
+    /// Returns the band of a lane.
     pub(super) fn of_lane(&self, lane: u32) -> Option<Band> {
         self.bands.iter().find(|band| band.content == Content::Lane(lane)).copied()
     }
 
-    /// Lanes between two heights as the API names them, "3-7,12"; empty for none.
+    /// Returns the lanes between two heights in API format, such as "3-7,12". Empty if there are
+    /// none.
     pub(super) fn lanes(&self, top: f64, height: f64) -> String {
         let mut ranges: Vec<(u32, u32)> = Vec::new();
         for band in self.visible(top, height) {
@@ -99,7 +96,7 @@ impl Layout {
     }
 }
 
-/// A process in words.
+/// Process label.
 pub(super) fn process_name(process: &TraceProcess) -> String {
     let mut words = match &process.name {
         Some(name) => format!("{name} {}", process.id),
@@ -116,7 +113,7 @@ pub(super) fn process_name(process: &TraceProcess) -> String {
     words
 }
 
-/// A lane in words.
+/// Lane label.
 pub(super) fn lane_name(lane: &TraceLane) -> String {
     let mut words = lane.name.clone().unwrap_or_else(|| format!("thread {}", lane.thread));
     if lane.overflow > 0 {
@@ -134,7 +131,8 @@ mod tests {
         TraceLane { process, thread: "7".to_owned(), name: None, overflow: 1, rows, slices: 1 }
     }
 
-    /// Headings of 20, lanes of 16 a row and 3: 0 heading, 20 lane 0 (35), 55 lane 1 (19), 74 heading, 94 lane 2 (19).
+    /// Headings are 20 px high, lanes 16 px per row plus 3 px: heading at 0, lane 0 at 20 (35 px),
+    /// lane 1 at 55 (19 px), heading at 74, lane 2 at 94 (19 px).
     #[test]
     fn lanes_stand_below_their_process() {
         let lanes = [lane(0, 2), lane(0, 1), lane(4, 1)];

@@ -1,23 +1,23 @@
-//! What is looked at of a trace, in the URL fragment: `#t=1200us..3400us&s=4.1.1250000`.
+//! View settings of a trace in the URL fragment: `#t=1200us..3400us&s=4.1.1250000`.
 //!
-//! Every key may be absent, and what cannot be read is left out without touching the other.
+//! Both keys are optional. An invalid value is ignored and does not affect the other key.
 
 use crate::fragment::{parse_window, write_window};
 
-/// Lane, row and start in ns of a slice.
+/// Slice position: lane, row, start in ns.
 pub(super) type Place = (u32, u16, u64);
 
-/// What is looked at of a trace.
+/// View settings of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TraceLink {
-    /// Shown stretch of time, in ns; absent: all of it.
+    /// Visible time range in ns. `None`: full range.
     pub(super) window_ns: Option<(u64, u64)>,
     /// Selected slice.
     pub(super) selected: Option<Place>,
 }
 
 impl TraceLink {
-    /// Reads a fragment, with or without its `#`.
+    /// Parses a fragment with or without `#`.
     pub(super) fn parse(fragment: &str) -> Self {
         let mut link = Self::default();
         for pair in fragment.trim_start_matches('#').split('&') {
@@ -30,7 +30,7 @@ impl TraceLink {
         link
     }
 
-    /// The fragment without its `#`, empty where all is shown and nothing selected.
+    /// Returns the fragment without `#`. Empty for the full range without a selection.
     pub(super) fn write(&self) -> String {
         let window = self.window_ns.map(|window| format!("t={}", write_window(window)));
         let selected = self.selected.map(|(lane, row, start_ns)| format!("s={lane}.{row}.{start_ns}"));

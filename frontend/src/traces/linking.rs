@@ -1,4 +1,4 @@
-//! Window and selection kept in step with the address bar.
+//! Synchronizes time range and selection with the address bar.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use super::link::{Place, TraceLink};
 use crate::client;
 use crate::gantt::TimeWindow;
 
-/// Browsers refuse an address bar that is written hundreds of times in a few seconds.
+/// Minimum interval between address bar updates. Browsers reject hundreds of updates within a few
+/// seconds.
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl TraceChart {
-    /// Shows what the address bar says, and writes there what is shown from then on.
+    /// Applies the view from the address bar, then writes changes back.
     pub(super) fn keep_linked(self) {
         self.read_address();
         let timer = StoredValue::new(None::<TimeoutHandle>);
@@ -33,12 +34,12 @@ impl TraceChart {
         Effect::new(move |before: Option<()>| {
             self.window.track();
             self.selected.track();
-            // What the address bar said itself need not be written.
+            // Do not write the initial state, because it comes from the address bar.
             if before.is_some() {
                 write_soon();
             }
         });
-        // Somebody typed another fragment, or went back to one.
+        // The user typed another fragment or navigated back.
         let typed = window_event_listener(leptos::ev::hashchange, move |_| self.read_address());
         on_cleanup(move || {
             typed.remove();
@@ -54,7 +55,7 @@ impl TraceChart {
         self.window.set(match link.window_ns {
             Some((start, end)) => {
                 let asked = TimeWindow { start_ns: start as f64, end_ns: end as f64 };
-                // A link to another stretch than the trace has shows what there is.
+                // Limit the time range from the link to the extent of the trace.
                 asked.clamped(extent)
             }
             None => TimeWindow::fit(extent),
@@ -65,17 +66,17 @@ impl TraceChart {
         }
     }
 
-    /// Selects the slice at a place, where there is one; moves there where that is wanted.
+    /// Selects the slice at a position if it exists. If `moves` is true, scrolls to it.
     pub(super) fn select_at(self, (lane, row, start_ns): Place, moves: bool) {
         let id = self.detail.with_value(|detail| detail.trace.id.clone());
         let before = self.selected.get_untracked();
         spawn_local(async move {
-            // A slice that is not there is nothing to select.
+            // If the slice does not exist, nothing is selected.
             let Ok(slice) = client::get::<SliceDetail>(&path::trace_slice(&id, lane, u32::from(row), start_ns)).await
             else {
                 return;
             };
-            // The page may be gone, or something else may have been selected meanwhile.
+            // The user may have left the page or selected another slice.
             if self.selected.try_get_untracked() != Some(before) {
                 return;
             }
@@ -95,7 +96,7 @@ impl TraceChart {
         let window_ns = (!is_whole && window.end_ns > window.start_ns)
             .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64))
             .filter(|(start, end)| start < end);
-        // Only a slice by itself is the same at every zoom.
+        // Write only single slices, because merged spans depend on the zoom level.
         let selected = self.selected.get_untracked().filter(|mark| mark.count == 1);
         TraceLink { window_ns, selected: selected.map(|mark| (mark.lane, mark.row, mark.start_ns)) }
     }
@@ -107,11 +108,11 @@ impl TraceChart {
         let page = path::trace_page(&self.detail.with_value(|detail| detail.trace.id.clone()));
         let fragment = self.link().write();
         let mark = if fragment.is_empty() { "" } else { "#" };
-        // The page may have been left meanwhile.
+        // The user may have left the page.
         if window().location().pathname().is_ok_and(|here| here == page)
             && let Ok(history) = window().history()
         {
-            // A refusal leaves the old address, and the next change writes again.
+            // If the browser refuses, the old URL stays. The next change writes again.
             drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{page}{mark}{fragment}"))));
         }
     }

@@ -1,4 +1,4 @@
-//! Paints lanes: headings, spans with their names, steps, arrows, axis. Calls the canvas and decides nothing.
+//! Paints headings, spans, names, steps, arrows and axis. It only calls the canvas API.
 
 mod arrows;
 
@@ -9,52 +9,50 @@ use super::layout::{Content, HEADING, Layout, ROW, lane_name, process_name};
 use super::palette::colours;
 use crate::gantt::{Size, Theme, TimeWindow, axis, watch};
 
-/// Width of the names of lanes, in px.
+/// Width of the lane names in px.
 pub(super) const HEADER: f64 = 150.0;
-/// Height of the axis, in px.
+/// Axis height in px.
 pub(super) const AXIS: f64 = 20.0;
-/// Free room right of the plot, in px.
+/// Right margin in px.
 const RIGHT: f64 = 12.0;
-/// Width of a character of small print, in px; rather too wide than too narrow.
+/// Upper estimate for the character width of small text in px.
 const CHARACTER: f64 = 6.4;
-/// Narrowest span that bears its name, in px.
+/// Minimum width of a span with a name in px.
 const NAMED: f64 = 24.0;
 
-/// Width of the plot of a canvas, in px.
+/// Plot width for a canvas width, in px.
 pub(super) fn plot_width(width: f64) -> f64 {
     (width - HEADER - RIGHT).max(1.0)
 }
 
-/// What is painted.
+/// Data to paint.
 pub(super) struct Scene<'a> {
-    /// The trace.
     pub(super) detail: &'a TraceDetail,
-    /// Where lanes stand.
     pub(super) layout: &'a Layout,
-    /// What was fetched; none while it is on its way.
+    /// Fetched data. `None` until the response arrives.
     pub(super) view: Option<&'a TraceView>,
-    /// Which of its names are searched for; empty where nothing is.
+    /// Search hits by name index. Empty without a search.
     pub(super) found: &'a [bool],
-    /// Shown stretch of time.
+    /// Visible time range.
     pub(super) window: TimeWindow,
-    /// Size of the canvas.
+    /// Canvas size.
     pub(super) size: Size,
-    /// How far the rows are scrolled, in px.
+    /// Vertical scroll offset in px.
     pub(super) scrolled: f64,
-    /// Selected and hovered span: lane, row, start, extent.
+    /// Selected span and hovered span: lane, row, start, extent.
     pub(super) marked: [Option<(u32, u16, u64, u64)>; 2],
-    /// Folded processes.
+    /// Collapsed processes.
     pub(super) folded: &'a std::collections::BTreeSet<u32>,
     /// Arrows of the selected span.
     pub(super) arrows: &'a [SliceArrow],
 }
 
-/// How much was painted.
+/// Statistics of a paint.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Painted {
-    /// Slices that the painted spans stand for.
+    /// Slices in the painted spans.
     pub(super) slices: u64,
-    /// Arrows of which an end may be seen.
+    /// Arrows with at least one visible end.
     pub(super) arrows: usize,
 }
 
@@ -69,7 +67,6 @@ impl Scene<'_> {
     }
 }
 
-/// Paints everything.
 pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<Painted> {
     let context = scene.size.prepare(canvas)?;
     let variable = watch::css_variables();
@@ -107,7 +104,7 @@ fn steps(context: &CanvasRenderingContext2d, scene: &Scene<'_>, line: &str) {
     }
 }
 
-/// Spans kind by kind, so that colours change seldom.
+/// Paints spans grouped by kind, to reduce colour changes.
 fn spans(context: &CanvasRenderingContext2d, scene: &Scene<'_>, theme: Theme) -> u64 {
     let Some(view) = scene.view else { return 0 };
     context.save();
@@ -151,7 +148,7 @@ fn spans(context: &CanvasRenderingContext2d, scene: &Scene<'_>, theme: Theme) ->
             let name = view.names.get(view.name[span] as usize).map_or("", String::as_str);
             let shown: String = name.chars().take(room).collect();
             if shown.chars().count() > 1 {
-                // A canvas refuses text only for want of arguments.
+                // `fill_text` fails only for missing arguments.
                 let _ = context.fill_text(&shown, left + 3.0, y + ROW / 2.0 + 0.5);
             }
         }
@@ -160,7 +157,7 @@ fn spans(context: &CanvasRenderingContext2d, scene: &Scene<'_>, theme: Theme) ->
     slices
 }
 
-/// A merged span is as strong as its time is busy, and never so faint that it cannot be seen.
+/// Opacity of a merged span in proportion to its busy share, with a visible minimum.
 fn opacity(view: &TraceView, span: usize) -> f64 {
     if view.count[span] == 1 || view.extent_ns[span] == 0 {
         return 1.0;

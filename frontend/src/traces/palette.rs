@@ -1,10 +1,10 @@
-//! Colours of slice kinds, safe for every type of colour vision.
+//! Colour-blind safe colours for slice kinds.
 
 use api::trace::SliceKind;
 
 use crate::gantt::Theme;
 
-/// Fill and ink of a kind, as CSS colours.
+/// Returns fill and text colour of a kind as CSS colours.
 pub(super) const fn colours(kind: SliceKind, theme: Theme) -> (&'static str, &'static str) {
     match (kind, theme) {
         (SliceKind::Compute, _) => ("#0072b2", "#ffffff"),
@@ -19,7 +19,7 @@ pub(super) const fn colours(kind: SliceKind, theme: Theme) -> (&'static str, &'s
     }
 }
 
-/// Kinds of the legend: those drawn alike share an entry.
+/// Legend entries. Kinds with the same colour share an entry.
 pub(super) const LEGEND: [(SliceKind, &str); 7] = [
     (SliceKind::Compute, "kernel"),
     (SliceKind::Communication, "communication"),

@@ -1,4 +1,4 @@
-//! Searching a trace by name: how often, how long, and from one to the next.
+//! Search by slice name: hit count, total duration, next hit.
 
 use api::path;
 use api::trace::TraceMatches;
@@ -11,12 +11,12 @@ use crate::format;
 use crate::gantt::time_text;
 use crate::notice::FailureNotice;
 
-/// The field, what was found, and buttons for folding and zooming.
+/// Search field, hit summary, and buttons for collapsing and zooming.
 #[component]
 pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
     let found = RwSignal::new(None::<Result<TraceMatches, Failure>>);
     let last = StoredValue::new(String::new());
-    // Counts searches; the answer to an older one is dropped.
+    // Search number. Responses to older searches are discarded.
     let number = StoredValue::new(0_u64);
     let go = move || {
         let text = chart.text.get_untracked();
@@ -34,11 +34,11 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
         spawn_local(async move {
             let url = |from| path::trace_search(&id, &client::encode(&text), from);
             let mut answer = client::get::<TraceMatches>(&url(from)).await;
-            // Behind the last one comes the first again.
+            // After the last hit, continue with the first hit.
             if from > 0 && answer.as_ref().is_ok_and(|matches| matches.next.is_none()) {
                 answer = client::get(&url(0)).await;
             }
-            // The page may be gone, or another search may have begun.
+            // The user may have left the page or started another search.
             if number.try_get_value() != Some(mine) {
                 return;
             }

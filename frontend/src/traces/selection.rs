@@ -1,4 +1,4 @@
-//! What is known of the selected span.
+//! Details of the selected span.
 
 use api::path;
 use api::trace::{SliceArrow, SliceDetail};
@@ -13,7 +13,7 @@ use crate::format;
 use crate::gantt::time_text;
 use crate::notice::FailureNotice;
 
-/// The selected span in words; of a single slice everything that the trace tells.
+/// Describes the selected span. For a single slice, shows all data from the trace.
 #[component]
 pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
     let detail = RwSignal::new(None::<Result<SliceDetail, Failure>>);
@@ -82,7 +82,7 @@ fn Rows(detail: SliceDetail) -> impl IntoView {
     view! { <dl class="trace-facts">{rows.collect_view()}</dl> }
 }
 
-/// Arrows of a slice, each a way to the slice at its other end.
+/// Slice arrows. Each selects the slice at the other end.
 struct Arrows {
     chart: TraceChart,
     shown: Vec<SliceArrow>,

@@ -1,4 +1,4 @@
-//! Uploading traces: drag files here or choose them, and read what was made of each.
+//! Uploads traces by drag and drop or file selection, and shows the import report of each.
 
 use api::path;
 use api::trace::{TraceReport, UploadedTrace};
@@ -11,7 +11,7 @@ use crate::format;
 use crate::notice::FailureNotice;
 use crate::sending::Sending;
 
-/// A place to drop traces on.
+/// Drop area for traces.
 #[component]
 pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) -> impl IntoView {
     let sending = Sending::new();
@@ -67,10 +67,10 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
     }
 }
 
-/// What an import read and what it did not.
+/// Import report: recognized and unrecognized content.
 #[component]
 pub(crate) fn TraceReportView(
-    /// Name of the trace; none where it stands beside.
+    /// Trace name. `None` if the page shows it elsewhere.
     #[prop(optional_no_strip)]
     name: Option<String>,
     report: TraceReport,

@@ -1,4 +1,4 @@
-//! The component: markup around the canvas, and what pointer, wheel and keys do.
+//! Viewer component: markup around the canvas, and pointer, wheel and keyboard handling.
 
 use std::sync::Arc;
 
@@ -21,15 +21,12 @@ use crate::gantt::watch::{SizeObserver, theme, theme_version};
 use crate::gantt::{Step, TimeWindow, time_text};
 use crate::notice::FailureNotice;
 
-/// Growth of the window per px of wheel.
+/// Zoom factor exponent per px of wheel movement.
 const ZOOM_PER_PX: f64 = 0.005;
 
-/// The chart of a trace with its search and its selection.
+/// Trace chart with search and selection.
 #[component]
-pub(crate) fn Viewer(
-    /// The trace.
-    detail: Arc<TraceDetail>,
-) -> impl IntoView {
+pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
     let chart = TraceChart::new(Arc::clone(&detail));
     watch_size(chart);
     let rows = move || format!("{}px", chart.layout.with(|layout| layout.height()) + AXIS);
@@ -83,7 +80,7 @@ pub(crate) fn Viewer(
     }
 }
 
-/// What is merged in the view.
+/// Describes the level of detail in the view.
 fn level(chart: TraceChart) -> String {
     chart.view.with(|view| match view {
         None => "Loading…".to_owned(),
@@ -164,7 +161,7 @@ fn watch_size(chart: TraceChart) {
 fn key(chart: TraceChart, event: &KeyboardEvent) {
     let held = Held { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
     let Some(command) = command(&event.key(), held) else { return };
-    // A trace has no critical path, no areas and no pins: these keys stay with the browser.
+    // Traces have no critical path, areas or pins. The browser handles these keys.
     if matches!(command, Command::ToggleCritical | Command::Area | Command::Pin) {
         return;
     }
@@ -186,7 +183,7 @@ fn key(chart: TraceChart, event: &KeyboardEvent) {
         Command::Walk(step) => walk(chart, step),
         Command::Search => {
             if let Some(field) = chart.search.get_untracked() {
-                // A field that the browser will not focus is reached by Tab all the same.
+                // If the browser refuses the focus, the field is reachable with Tab.
                 drop(field.focus());
             }
         }
@@ -195,7 +192,7 @@ fn key(chart: TraceChart, event: &KeyboardEvent) {
     }
 }
 
-/// Folds the process of the selection, or unfolds it; without a selection all processes.
+/// Collapses or expands the process of the selection. Without a selection, all processes.
 fn fold(chart: TraceChart) {
     let process = chart.selected.get_untracked().and_then(|mark| {
         chart.detail.with_value(|detail| detail.lanes.get(mark.lane as usize).map(|lane| lane.process))
@@ -210,7 +207,7 @@ fn fold(chart: TraceChart) {
     }
 }
 
-/// Goes to the next span of the row, or to the nearest of the row above or below.
+/// Selects the next span in the row, or the nearest span in the row above or below.
 fn walk(chart: TraceChart, step: Step) {
     let Some(view) = chart.view.get_untracked() else { return };
     let Some(mark) = chart.selected.get_untracked() else {
@@ -239,7 +236,7 @@ fn walk(chart: TraceChart, step: Step) {
     }
 }
 
-/// The span nearest in time on the next row with any, upwards or downwards.
+/// Returns the span nearest in time in the next non-empty row, above or below.
 fn neighbour(chart: TraceChart, mark: &Mark, view: &api::trace::TraceView, by: i64) -> Option<(u32, usize)> {
     let rows: Vec<(u32, u16)> = chart.detail.with_value(|detail| {
         let lanes = detail.lanes.iter().enumerate();
@@ -287,7 +284,7 @@ fn pressed(chart: TraceChart, event: &PointerEvent) {
         _ => return,
     };
     if let Some(canvas) = chart.canvas.get_untracked() {
-        // Without capture a drag ends at the edge of the canvas, which is no fault.
+        // Without pointer capture, a drag ends at the canvas edge. This is acceptable.
         drop(canvas.set_pointer_capture(event.pointer_id()));
     }
     let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));

@@ -1,10 +1,10 @@
-//! A span of a trace in words.
+//! Text for a trace span.
 
 use super::chart::Mark;
 use crate::format;
 use crate::gantt::time_text;
 
-/// Name of a slice, or how many there are.
+/// Slice name, or the number of merged slices.
 pub(super) fn title(mark: &Mark) -> String {
     if mark.count == 1 {
         return mark.name.clone();
@@ -12,7 +12,7 @@ pub(super) fn title(mark: &Mark) -> String {
     format!("{} slices, the longest {}", format::count(u64::from(mark.count)), mark.name)
 }
 
-/// When and how long.
+/// Start and duration.
 pub(super) fn times(mark: &Mark) -> String {
     let (start, end) = (mark.start_ns as f64, mark.start_ns.saturating_add(mark.extent_ns) as f64);
     let range = time_text::range(start, end);
@@ -22,7 +22,7 @@ pub(super) fn times(mark: &Mark) -> String {
     format!("mostly {} · together {} in {range}", mark.kind.title(), time_text::duration(mark.busy_ns as f64))
 }
 
-/// All of it, to be spoken.
+/// Full description for screen readers.
 pub(super) fn spoken(mark: &Mark) -> String {
     format!("{}, {}", title(mark), times(mark))
 }

@@ -1,4 +1,4 @@
-//! The card of files that are read and not yet stored.
+//! Card for parsed files that are not yet stored.
 
 use api::dataset::{DatasetPreview, Uploaded};
 use leptos::prelude::*;
@@ -12,10 +12,10 @@ use crate::format;
 use crate::notice::FailureNotice;
 use crate::runs::size;
 
-/// Bytes that are sent, and a way to stop.
+/// Sent bytes and a cancel button.
 #[component]
 pub(super) fn ProgressLine(import: Import) -> impl IntoView {
-    // The element stays while the numbers change, so that the button keeps the focus.
+    // Retain the element while numbers change, so that the button keeps the focus.
     let shown = Memo::new(move |_| import.progress.with(Option::is_some));
     let words = move || import.progress.with(|progress| progress.as_ref().map(words).unwrap_or_default());
     let share = move || import.progress.with(|progress| progress.as_ref().and_then(|progress| progress.bytes));
@@ -25,7 +25,7 @@ pub(super) fn ProgressLine(import: Import) -> impl IntoView {
                 <progress
                     aria-label="Upload"
                     max="1"
-                    // Without a value the bar shows that something is under way.
+                    // Without a known total, the bar shows an indefinite activity.
                     value=move || share().map(|(sent, total)| if total > 0.0 { sent / total } else { 1.0 })
                 />
                 <span role="status">{words}</span>
@@ -46,13 +46,13 @@ fn words(progress: &Progress) -> String {
     }
 }
 
-/// Everything known of the files, the fields that change how they are read, and the button that stores them.
+/// File information, parsing options, and a store button.
 #[component]
 pub(super) fn ImportCard(
     import: Import,
-    /// Text of the button that stores.
+    /// Text of the store button.
     action: &'static str,
-    /// Whether the rule for media is chosen elsewhere.
+    /// True if the media rule is selected elsewhere on the page.
     has_own_rule: bool,
     on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
@@ -102,7 +102,7 @@ pub(super) fn ImportCard(
     }
 }
 
-/// What was read: figures, chart, report.
+/// Preview: figures, chart, report.
 #[component]
 fn Preview(preview: DatasetPreview) -> impl IntoView {
     let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
@@ -131,7 +131,7 @@ fn Preview(preview: DatasetPreview) -> impl IntoView {
     }
 }
 
-/// Name of the dataset and the button that stores it.
+/// Dataset name and store button.
 #[component]
 fn StoreButton(import: Import, action: &'static str, on_uploaded: Callback<Uploaded>) -> impl IntoView {
     let preview = Memo::new(move |_| {
@@ -142,7 +142,7 @@ fn StoreButton(import: Import, action: &'static str, on_uploaded: Callback<Uploa
     });
     let name = RwSignal::new(String::new());
     let known = Memo::new(move |_| preview.with(|preview| preview.as_ref().map(|preview| preview.name.clone())));
-    // Another choice reads the same files again: a name that was typed stays.
+    // A new option parses the same files again. Keep the typed name.
     Effect::new(move |_| name.set(known.get().unwrap_or_default()));
     let busy = Signal::derive(move || import.progress.with(Option::is_some));
     let store = move |_| {

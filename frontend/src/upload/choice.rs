@@ -1,18 +1,18 @@
-//! Choices of the user about a file, as the query of an upload.
+//! Parsing options of a file, as upload query parameters.
 
 use api::dataset::TokenizerSummary;
 use api::path;
 use api::planner::workload::preprocessing::Preprocessing;
 
-/// A column that is used for a purpose.
+/// Column assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Purpose {
-    /// The names decide.
+    /// Detected from column names.
     #[default]
     ByName,
     /// No column.
     None,
-    /// This column.
+    /// Explicit column.
     Column(String),
 }
 
@@ -26,39 +26,37 @@ impl Purpose {
     }
 }
 
-/// A tokenizer that the server holds, and the name of its file.
+/// Tokenizer stored on the server, and its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChosenTokenizer {
-    /// Name of the file.
     pub(super) file: String,
-    /// The tokenizer.
     pub(super) held: TokenizerSummary,
 }
 
-/// Choices of the user about a file.
+/// Parsing options.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Choice {
-    /// Column with the lengths; `None`: the names decide.
+    /// Length column. `None`: detected from column names.
     pub(super) column: Option<String>,
-    /// Column whose lengths are added.
+    /// Column with lengths to add.
     pub(super) add: Purpose,
-    /// Column with the number of samples of each row.
+    /// Column with the sample count per row.
     pub(super) weight: Purpose,
-    /// Unit of the numbers of the column; `None`: the name decides.
+    /// Unit of the column values. `None`: detected from the column name.
     pub(super) unit: Option<&'static str>,
-    /// Characters per token; `None`: the default of the server.
+    /// Characters per token. `None`: server default.
     pub(super) characters_per_token: Option<f64>,
-    /// Counts the tokens of texts.
+    /// Tokenizer for texts.
     pub(super) tokenizer: Option<ChosenTokenizer>,
-    /// Rule that converts media.
+    /// Media conversion rule.
     pub(super) preprocessing: Option<Preprocessing>,
 }
 
-/// Units of the numbers of a column, as the API names them.
+/// Units of column values, as named in the API.
 pub(super) const UNITS: [&str; 3] = ["tokens", "characters", "bytes"];
 
 impl Choice {
-    /// The choices that hold for another file, too: those about its columns do not.
+    /// Returns the options that also apply to another file. Column options are excluded.
     pub(super) fn for_another_file(&self) -> Self {
         Self {
             characters_per_token: self.characters_per_token,
@@ -68,7 +66,7 @@ impl Choice {
         }
     }
 
-    /// The path of a request about a file; `encode` makes a text safe for a query.
+    /// Returns the URL of a file request. `encode` escapes a query value.
     pub(super) fn url(
         &self,
         path: &str,
@@ -101,7 +99,7 @@ impl Choice {
         url
     }
 
-    /// The path of an upload that stores nothing.
+    /// Returns the URL of an upload that stores nothing.
     pub(super) fn preview_url(&self, name: &str, more: &[(&str, String)], encode: impl Fn(&str) -> String) -> String {
         let more = [&[("preview", "true".to_owned())], more].concat();
         self.url(path::DATASETS, name, &more, encode)

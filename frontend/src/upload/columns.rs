@@ -1,4 +1,4 @@
-//! Columns to choose from, each with sample values and the histogram that it gives.
+//! Column selection with sample values and a histogram for each column.
 
 use api::dataset::ColumnCandidate;
 use leptos::prelude::*;
@@ -7,12 +7,12 @@ use super::choice::{Choice, Purpose};
 use super::import::Import;
 use crate::charts::SmallHistogram;
 
-/// A question about the columns of a file.
+/// Column selection prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Question {
-    /// Which column holds the lengths.
+    /// Selects the length column.
     Lengths,
-    /// Which column holds the number of samples of each row; the column of the lengths is chosen.
+    /// Selects the column with the sample count per row. The length column is given.
     Weight(String),
 }
 
@@ -42,7 +42,7 @@ impl Question {
         }
     }
 
-    /// The choices with the answer.
+    /// Applies the selected column to the options.
     fn answer(&self, choice: &mut Choice, name: String) {
         match self {
             Self::Lengths => choice.column = Some(name),
@@ -51,7 +51,7 @@ impl Question {
     }
 }
 
-/// A question about the columns, with a button for each.
+/// Column prompt with a button per column.
 #[component]
 pub(super) fn ColumnChooser(import: Import, columns: Vec<ColumnCandidate>) -> impl IntoView {
     let question = import.choice.with_untracked(Question::new);

@@ -1,4 +1,4 @@
-//! Files on their way to a stored dataset: read, looked at, stored.
+//! Dataset import: parse, preview, store.
 
 use api::dataset::{
     ColumnCandidate, DatasetPreview, FileRanges, RANGES_MEDIA_TYPE, StorePreviews, TokenizerSummary, Uploaded,
@@ -15,59 +15,59 @@ use crate::client::{self, Body, Failure};
 
 const BYTES: &str = "application/octet-stream";
 
-/// Bytes of the files that are sent.
+/// Upload progress.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
-    /// The file that is sent.
+    /// File that is being sent.
     pub(super) file: String,
-    /// Its number, from 1, and the number of files.
+    /// File number, starting at 1, and number of files.
     pub(super) number: (usize, usize),
-    /// Bytes of it that are sent, and bytes to send; `None`: nothing is to be sent, the server computes.
+    /// Sent bytes and total bytes. `None`: nothing to send, the server computes.
     pub(super) bytes: Option<(f64, f64)>,
 }
 
-/// What is known of the files.
+/// Import state.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Stage {
-    /// No file, or nothing known of it yet.
+    /// No file, or no result yet.
     Empty,
-    /// A column must be chosen.
+    /// The user must choose a column.
     Unclear(Vec<ColumnCandidate>),
-    /// A file, by its name, is refused.
+    /// The file with this name is rejected.
     Refused(String, Failure),
-    /// The files are read and can be stored.
+    /// The files are parsed and can be stored.
     Ready(Box<DatasetPreview>),
 }
 
-/// Files on their way to a stored dataset.
+/// Dataset import state.
 #[derive(Clone, Copy)]
 pub(super) struct Import {
     files: StoredValue<Vec<File>, LocalStorage>,
-    /// Names of the files and their bytes in all.
+    /// File names and total bytes.
     pub(super) chosen: RwSignal<(Vec<String>, f64)>,
     pub(super) choice: RwSignal<Choice>,
     pub(super) stage: RwSignal<Stage>,
     pub(super) progress: RwSignal<Option<Progress>>,
-    /// Columns of the last file that was read.
+    /// Columns of the last parsed file.
     pub(super) columns: RwSignal<Vec<ColumnCandidate>>,
-    /// Why the last tokenizer is refused.
+    /// Reason for the last rejected tokenizer.
     pub(super) tokenizer_failure: RwSignal<Option<Failure>>,
-    /// The last tokenizer; the server holds only a few, for a while.
+    /// Last tokenizer file. It may be sent again, because the server stores only a few tokenizers
+    /// for a limited time.
     tokenizer: StoredValue<Option<File>, LocalStorage>,
     transfer: Transfer,
-    /// Counts what was begun; the end of anything older is ignored.
+    /// Operation number. Results of older operations are ignored.
     generation: StoredValue<u64>,
 }
 
-/// Why reading ended without a preview.
+/// Reason for an end without a preview.
 enum End {
-    /// Something newer was begun, or the page is gone.
+    /// A newer operation started, or the user left the page.
     Superseded,
     Failed(String, Failure),
 }
 
 impl Import {
-    /// No file is chosen.
     pub(super) fn new() -> Self {
         let import = Self {
             files: StoredValue::new_local(Vec::new()),
@@ -85,12 +85,11 @@ impl Import {
         import
     }
 
-    /// Whether files are chosen.
     pub(super) fn has_files(self) -> bool {
         self.chosen.with(|(names, _)| !names.is_empty())
     }
 
-    /// Begins with new files.
+    /// Starts an import of new files.
     pub(super) fn begin(self, files: Vec<File>) {
         self.chosen.set((files.iter().map(File::name).collect(), files.iter().map(|file| file.size()).sum()));
         self.files.set_value(files);
@@ -101,7 +100,7 @@ impl Import {
         self.read();
     }
 
-    /// Drops the files and everything known of them.
+    /// Discards the files and all results.
     pub(super) fn discard(self) {
         self.cancel();
         self.files.set_value(Vec::new());
@@ -112,7 +111,7 @@ impl Import {
         self.stage.set(Stage::Empty);
     }
 
-    /// Stops reading.
+    /// Stops parsing.
     pub(super) fn cancel(self) {
         self.next_generation();
         self.transfer.abort();
@@ -123,7 +122,7 @@ impl Import {
         }
     }
 
-    /// Changes the choices and reads the files again.
+    /// Changes the options and parses the files again.
     pub(super) fn choose(self, change: impl FnOnce(&mut Choice)) {
         let before = self.choice.get_untracked();
         self.choice.update(change);
@@ -134,7 +133,7 @@ impl Import {
         }
     }
 
-    /// Reads the files.
+    /// Parses the files.
     pub(super) fn read(self) {
         let generation = self.next_generation();
         self.transfer.abort();
@@ -186,7 +185,7 @@ impl Import {
         self.show(file, number, generation, Some((0.0, file.size())));
         let choice = self.choice.get_untracked();
         match self.send_file(file, number, generation, &choice).await {
-            // The server holds tokenizers for a while only.
+            // The server removes tokenizers after some time. Send the tokenizer again.
             Err(Failure::Problem(problem)) if problem.status == 404 && choice.tokenizer.is_some() => {
                 let tokenizer = self.tokenizer.get_value().ok_or(Failure::Problem(problem))?;
                 client::send::<TokenizerSummary>("POST", path::TOKENIZERS, Body::File(tokenizer)).await?;
@@ -235,7 +234,7 @@ impl Import {
         self.transfer.post(&url, BYTES, file, on_progress(file.size())).await
     }
 
-    /// Holds a tokenizer at the server and counts with it.
+    /// Uploads a tokenizer and counts tokens with it.
     pub(super) fn use_tokenizer(self, file: File) {
         self.tokenizer_failure.set(None);
         let generation = self.next_generation();
@@ -259,7 +258,7 @@ impl Import {
         });
     }
 
-    /// Stores what is read.
+    /// Stores the parsed dataset.
     pub(super) fn store(self, preview: &DatasetPreview, name: String, on_stored: Callback<Uploaded>) {
         let wanted = StorePreviews { previews: vec![preview.id.clone()], name: Some(name) };
         let generation = self.next_generation();

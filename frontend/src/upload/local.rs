@@ -1,4 +1,4 @@
-//! Parts of local files. A slice of a file is a reference: its bytes are read from the disk when they are sent.
+//! Slices of local files. A slice is a reference; its bytes are read from disk during the upload.
 
 use api::dataset::FileRanges;
 use js_sys::{Array, Uint8Array};
@@ -8,24 +8,25 @@ use web_sys::{Blob, File};
 
 use crate::client::Failure;
 
-/// Parquet files up to this size are sent as they are, in bytes.
+/// Maximum size in bytes of Parquet files that are sent completely.
 const SMALL_PARQUET: f64 = (8 << 20) as f64;
-/// Longest footer of a Parquet file that is sent, in bytes.
+/// Maximum Parquet footer length in bytes.
 const MAX_FOOTER: u32 = 63 << 20;
-/// Files of more bytes are read as they come; a wrong column would be found only at the end.
+/// Size in bytes above which files are probed first. Otherwise a wrong column is detected only at
+/// the end of the upload.
 pub(super) const LARGE: f64 = (64 << 20) as f64;
-/// Bytes from the beginning of a large file by which its columns are recognised.
+/// Bytes from the beginning of a large file used to detect columns.
 const PROBE: f64 = (4 << 20) as f64;
 
-/// The footer of a large Parquet file.
+/// Footer of a large Parquet file.
 pub(super) struct Footer {
-    /// The end of the file: footer, its length, and the magic bytes.
+    /// End of the file: footer, footer length, magic bytes.
     pub(super) tail: Blob,
-    /// First byte of the tail.
+    /// File offset of the first byte.
     offset: f64,
 }
 
-/// The footer of a file, if it is a large Parquet file.
+/// Returns the footer of a large Parquet file. Returns `None` for other files.
 pub(super) async fn footer(file: &File) -> Result<Option<Footer>, Failure> {
     let size = file.size();
     if size <= SMALL_PARQUET || bytes(&slice(file, 0.0, 4.0)?).await? != b"PAR1" {
@@ -38,12 +39,12 @@ pub(super) async fn footer(file: &File) -> Result<Option<Footer>, Failure> {
             format!("the footer of this Parquet file has {length} bytes: the file is damaged, or has too many columns");
         return Err(Failure::Unreadable(detail));
     }
-    // A damaged length may point before the beginning; the server says what is wrong with the file.
+    // A corrupt length may point before the file start. The server reports the error.
     let offset = (size - 8.0 - f64::from(length)).max(0.0);
     Ok(Some(Footer { tail: slice(file, offset, size)?, offset }))
 }
 
-/// The footer and the ranges of a Parquet file, as a body of [`api::dataset::RANGES_MEDIA_TYPE`].
+/// Returns footer and ranges of a Parquet file as a [`api::dataset::RANGES_MEDIA_TYPE`] body.
 pub(super) fn parts(file: &File, footer: &Footer, ranges: &FileRanges) -> Result<Blob, Failure> {
     let body = Array::new();
     let ranges = ranges.ranges.iter().map(|&(start, bytes)| (start as f64, bytes as f64));
@@ -57,7 +58,8 @@ pub(super) fn parts(file: &File, footer: &Footer, ranges: &FileRanges) -> Result
     Blob::new_with_blob_sequence(&body).map_err(|error| unreadable(&error))
 }
 
-/// The first lines of a large text file; `None` for small files, packed files and files without lines.
+/// Returns the first lines of a large text file. Returns `None` for small files, compressed files
+/// and files without lines.
 pub(super) async fn probe(file: &File) -> Result<Option<Blob>, Failure> {
     if file.size() <= LARGE {
         return Ok(None);
@@ -76,7 +78,7 @@ async fn bytes(blob: &Blob) -> Result<Vec<u8>, Failure> {
     Ok(Uint8Array::new(&buffer).to_vec())
 }
 
-/// A file that has changed or gone since it was chosen, for example.
+/// Error for an unreadable file, for example a file that changed or disappeared after selection.
 fn unreadable(error: &JsValue) -> Failure {
     let message = js_sys::Reflect::get(error, &"message".into()).ok().and_then(|message| message.as_string());
     let detail = message.unwrap_or_else(|| format!("{error:?}"));

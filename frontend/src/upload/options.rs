@@ -1,4 +1,4 @@
-//! Fields that change how the lengths of a file are measured.
+//! Fields for parsing options.
 
 use api::planner::workload::preprocessing::Preprocessing;
 use leptos::prelude::*;
@@ -10,10 +10,9 @@ use crate::drop::FileDrop;
 use crate::notice::FailureNotice;
 use crate::sending::Sending;
 
-/// Option of a picker: value, text.
+/// Picker options: value, text.
 type Options = Vec<(String, String)>;
 
-/// A picker.
 #[component]
 fn Picker(
     id: &'static str,
@@ -41,7 +40,7 @@ fn Picker(
     }
 }
 
-/// Value of the option that chooses no column; no name of a column begins with this character.
+/// Value of the option for no column. Column names never start with this character.
 const NONE: &str = "\u{1}";
 
 fn purpose_value(purpose: &Purpose) -> String {
@@ -60,7 +59,7 @@ fn purpose_of(value: String) -> Purpose {
     }
 }
 
-/// Fields of the columns, the unit, the characters per token and the tokenizer.
+/// Fields for columns, unit, characters per token and tokenizer.
 #[component]
 pub(super) fn MeasureFields(import: Import) -> impl IntoView {
     let choice = import.choice;
@@ -140,7 +139,6 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
     }
 }
 
-/// Characters per token of texts.
 #[component]
 fn CharactersPerToken(import: Import) -> impl IntoView {
     let error = RwSignal::new(None::<&'static str>);
@@ -186,7 +184,7 @@ fn CharactersPerToken(import: Import) -> impl IntoView {
     }
 }
 
-/// A place for a tokenizer, or the one that is used.
+/// Drop area for a tokenizer, or the selected tokenizer.
 #[component]
 fn TokenizerField(import: Import) -> impl IntoView {
     let idle = Sending::new();
@@ -220,7 +218,7 @@ fn TokenizerField(import: Import) -> impl IntoView {
     }
 }
 
-/// The rule that converts media.
+/// Media conversion rule.
 #[component]
 pub(super) fn PreprocessingField(import: Import) -> impl IntoView {
     let rules = [("", "None")].into_iter().chain(Preprocessing::ALL.map(|rule| (rule.id(), rule.title())));

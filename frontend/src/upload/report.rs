@@ -1,11 +1,11 @@
-//! The report of an import in words.
+//! Dataset import report.
 
 use api::dataset::{ImportReport, MediaReport, ShapedReport};
 use leptos::prelude::*;
 
 use crate::format;
 
-/// What an import read and what it did not.
+/// Import report: recognized and unrecognized content.
 #[component]
 pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
     let mut read = format!("{} samples read", format::count(report.parsed + report.repaired));
@@ -31,7 +31,7 @@ pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
     }
 }
 
-/// What became of media.
+/// Media conversion summary.
 fn media(report: MediaReport) -> impl IntoView {
     let lines = report.shaped.map(|shaped| {
         let words = in_words(&shaped);

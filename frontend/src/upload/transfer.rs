@@ -1,4 +1,5 @@
-//! Sends a body that may be larger than memory, with progress; `fetch` reports none.
+//! Sends request bodies larger than memory, with progress. It uses `XMLHttpRequest` because `fetch`
+//! reports no upload progress.
 
 use leptos::prelude::*;
 use serde::de::DeserializeOwned;
@@ -9,27 +10,27 @@ use web_sys::{Blob, ProgressEvent, XmlHttpRequest};
 
 use crate::client::{Failure, failure_of};
 
-/// The request that is being sent, if any.
+/// Active request, if any.
 #[derive(Clone, Copy)]
 pub(super) struct Transfer {
     request: StoredValue<Option<XmlHttpRequest>, LocalStorage>,
 }
 
 impl Transfer {
-    /// Sends nothing.
     pub(super) fn new() -> Self {
         Self { request: StoredValue::new_local(None) }
     }
 
-    /// Aborts the request that is being sent.
+    /// Aborts the active request.
     pub(super) fn abort(self) {
         if let Some(request) = self.request.try_update_value(Option::take).flatten() {
-            // A request that is over stays as it is.
+            // Aborting a completed request has no effect.
             drop(request.abort());
         }
     }
 
-    /// POSTs a body and reads the answer as JSON. `on_progress` gets the bytes that are sent.
+    /// Sends a POST request and decodes the JSON response. `on_progress` receives the number of
+    /// sent bytes.
     pub(super) async fn post<T: DeserializeOwned>(
         self,
         url: &str,
@@ -49,11 +50,11 @@ impl Transfer {
         self.abort();
         self.request.try_set_value(Some(request.clone()));
         request.send_with_opt_blob(Some(body)).map_err(unsendable)?;
-        // It resolves at the end, whatever the end is.
+        // The promise resolves on success, error and abort.
         drop(JsFuture::from(over).await);
         upload.set_onprogress(None);
         request.set_onloadend(None);
-        // No status: no answer came, or the request was aborted.
+        // Status 0: no response, or the request was aborted.
         let status = request.status().unwrap_or(0);
         if status == 0 {
             return Err(Failure::Offline);

@@ -1,6 +1,6 @@
-//! Medians out of the table that a divan benchmark prints.
+//! Parses medians from the output of a divan benchmark.
 
-/// Name of every benchmark with its argument ("portfolio/(512, 64, 1.1)") and its median in ms.
+/// Returns benchmark names with arguments ("portfolio/(512, 64, 1.1)") and medians in ms.
 pub(super) fn medians_ms(printed: &str) -> Vec<(String, f64)> {
     let mut above: Vec<String> = Vec::new();
     let mut found = Vec::new();
@@ -8,7 +8,7 @@ pub(super) fn medians_ms(printed: &str) -> Vec<(String, f64)> {
         let Some((depth, rest)) = branch(line) else { continue };
         let mut columns = rest.split('│');
         let first = columns.next().unwrap_or_default();
-        // Between the name and its fastest time stand at least two spaces.
+        // At least two spaces separate the name from the first time.
         let name = first.split("  ").next().unwrap_or_default().trim();
         if name.is_empty() {
             continue;
@@ -22,7 +22,7 @@ pub(super) fn medians_ms(printed: &str) -> Vec<(String, f64)> {
     found
 }
 
-/// How deep a line stands in the tree, from 0, and what stands behind its branch.
+/// Returns the depth of a line in the tree, starting at 0, and the text after the branch symbol.
 fn branch(line: &str) -> Option<(usize, &str)> {
     let place = line.find(['├', '╰'])?;
     let depth = line[..place].chars().count() / 3;

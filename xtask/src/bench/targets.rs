@@ -1,6 +1,6 @@
-//! What was promised, and which benchmark measures it.
+//! Performance targets and the benchmarks that measure them.
 
-/// A benchmark that is run as a program of its own.
+/// Benchmark executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Estimate,
@@ -35,7 +35,7 @@ impl Source {
         Self::Browser,
     ];
 
-    /// The name of the benchmark to cargo.
+    /// Returns the cargo name of the benchmark.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Estimate => "estimate",
@@ -55,29 +55,30 @@ impl Source {
     }
 }
 
-/// Which way a figure should go.
+/// Direction of improvement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Better {
     Less,
     More,
 }
 
-/// A promise.
+/// Performance target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
-    /// Issue that it stands in.
+    /// Issue number that contains the target.
     pub(super) issue: u32,
     pub(super) what: &'static str,
     pub(super) limit: f64,
     pub(super) unit: &'static str,
     pub(super) source: Source,
-    /// Name of the figure in what the benchmark prints.
+    /// Name of the value in the benchmark output.
     pub(super) name: &'static str,
     pub(super) better: Better,
 }
 
 impl Target {
-    /// From what benchmarks give (ms, or the unit itself) to the unit of the target.
+    /// Returns the conversion factor from the benchmark unit (ms, or the unit itself) to the target
+    /// unit.
     pub(super) fn factor(&self) -> f64 {
         if self.unit == "s" && self.source != Source::Browser { 1e-3 } else { 1.0 }
     }
@@ -105,7 +106,7 @@ const fn more(
     Target { issue, what, limit, unit, source, name, better: Better::More }
 }
 
-/// All of them, by issue.
+/// All targets, sorted by issue.
 pub(super) const TARGETS: &[Target] = &[
     less(
         3,

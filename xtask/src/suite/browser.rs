@@ -1,4 +1,4 @@
-//! The tests in a browser: the real server, the real pages, a real Chromium, one file after the other.
+//! Browser tests with the real server, real pages and Chromium, file by file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,21 @@ use crate::web::{self, Profile};
 use crate::workspace::Workspace;
 use crate::{chromium, node};
 
-/// Whether the server's program is there.
+/// Build state of the server executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
-    /// The tests of the workspace have built it. Building the package alone selects other features and compiles half
-    /// of the dependencies again.
+    /// The workspace tests have built it. A build of this package alone selects different features
+    /// and recompiles half the dependencies.
     Built,
-    /// Nobody has.
+    /// It must be built.
     ToBuild,
 }
 
-/// Runs every file; on CI one that failed runs once more.
+/// Runs all test files. On CI, a failed file runs a second time.
 ///
-/// Answers what the summary should say: a file that passed only at its second try is named there, with what failed first. It is
-/// a fault of the test or of the dashboard all the same, to be found from those words; it only keeps nobody else waiting.
+/// Returns notes for the summary: each file that passed only at the second attempt, with its first
+/// failure. Such a failure is still a bug in the test or in the dashboard, but it does not block
+/// the build.
 pub(super) fn run(
     workspace: &Workspace,
     data: Option<&str>,
@@ -59,7 +60,7 @@ pub(super) fn run(
     bail!("{}", notes.into_iter().chain(failed).collect::<Vec<_>>().join("\n"))
 }
 
-/// The files of tests, in order.
+/// Returns the test files in order.
 fn files(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     let mut files: Vec<_> = std::fs::read_dir(workspace.at("tests/e2e"))
         .context("tests/e2e is part of the source")?
@@ -70,7 +71,8 @@ fn files(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// One file: everything on the terminal, and a line for each failed test in a file.
+/// Runs a test file. The output goes to the terminal; a separate file receives a line per failed
+/// test.
 fn step(workspace: &Workspace, file: &Path, chromium: &Path, pictures: Pictures) -> Step {
     let mut step = node::node(workspace)
         .args(["--test", "--test-reporter=spec", "--test-reporter-destination=stdout"])
@@ -87,12 +89,12 @@ fn step(workspace: &Workspace, file: &Path, chromium: &Path, pictures: Pictures)
     step
 }
 
-/// Where the failed tests of the last file stand.
+/// Path of the list with failed tests from the last file.
 fn failures(workspace: &Workspace) -> PathBuf {
     workspace.at("target/e2e-failures.txt")
 }
 
-/// The failed tests, indented; nothing where the file ended before it could say.
+/// Returns the failed tests, indented. Empty if the test process ended early.
 fn told(file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().flat_map(|line| ["      ", line, "\n"]).collect()

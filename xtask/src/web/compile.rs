@@ -1,4 +1,4 @@
-//! Rust to wasm to what a browser loads.
+//! Compiles Rust to wasm for the browser.
 
 use std::fs;
 use std::num::NonZero;
@@ -17,8 +17,8 @@ use crate::workspace::Workspace;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The features that every browser in use has. `--all-features` would let the optimiser emit modules that
-/// Chromium refuses.
+/// Features supported by all current browsers. With `--all-features` the optimiser can emit modules
+/// that Chromium rejects.
 const WASM_FEATURES: [&str; 6] = [
     "--enable-bulk-memory",
     "--enable-nontrapping-float-to-int",
@@ -28,7 +28,7 @@ const WASM_FEATURES: [&str; 6] = [
     "--enable-mutable-globals",
 ];
 
-/// Compiles the frontend; cargo decides whether there is anything to do.
+/// Compiles the frontend with cargo, which skips unchanged code.
 pub(super) fn frontend(workspace: &Workspace, profile: Profile) -> Result<Vec<u8>> {
     let profile = match profile {
         Profile::Dev => "wasm-dev",
@@ -36,16 +36,16 @@ pub(super) fn frontend(workspace: &Workspace, profile: Profile) -> Result<Vec<u8
     };
     Step::cargo(workspace)
         .args(["rustc", "--package", "planscope-frontend", "--lib", "--target", TARGET, "--profile", profile])
-        // Only the module itself is linked, so only it needs the flag: relocations are what it is cut apart by.
+        // Only the cdylib is linked, so only it needs the flag. The splitter uses the relocations.
         .args(["--crate-type", "cdylib", "--", "-Clink-arg=--emit-relocs"])
         .run()?;
     let compiled = workspace.target(&format!("{TARGET}/{profile}/frontend.wasm"));
     fs::read(&compiled).with_context(|| format!("cannot read {}", compiled.display()))
 }
 
-/// Cuts the compiled module into the part that every visitor loads and parts for rooms, and makes the JavaScript side:
-/// planscope.js and planscope_bg.wasm, split.js, which fetches, and a wasm file for each other part. Returns which files
-/// each room needs.
+/// Splits the compiled module into an initial module and page modules, and generates the
+/// JavaScript: planscope.js and planscope_bg.wasm, the loader split.js, and a wasm file per page
+/// module. Returns the files needed by each page.
 pub(super) fn bind(compiled: &[u8], folder: &Path) -> Result<Rooms> {
     super::remove(folder)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -60,9 +60,10 @@ pub(super) fn bind(compiled: &[u8], folder: &Path) -> Result<Rooms> {
         .input_bytes("planscope", fs::read(main.path()).context("cannot read the main part")?)
         .web(true)?
         .typescript(false)
-        // The module then finds its wasm beside itself; the reference is rewritten with the hashed name.
+        // The module then resolves its wasm file relative to itself. The reference is later
+        // rewritten to the hashed name.
         .omit_default_module_path(false)
-        // Parts find each other's functions by the linker's names.
+        // Modules find functions in other modules by linker name.
         .keep_lld_exports(true)
         .demangle(false)
         .remove_name_section(true)
@@ -72,8 +73,9 @@ pub(super) fn bind(compiled: &[u8], folder: &Path) -> Result<Rooms> {
     parts::gather(folder, &cut.prefetch_map.into_iter().collect())
 }
 
-/// Makes every part smaller, in place. It comes after the cut, which needs what the optimiser would throw away; parts keep
-/// what they import and export. The optimiser takes seconds to start, so that several parts are in work at once.
+/// Optimises all modules in place. It runs after the split, which needs data that the optimiser
+/// removes. Imports and exports are preserved. Several modules run in parallel because the
+/// optimiser takes seconds to start.
 pub(super) fn optimise(workspace: &Workspace, folder: &Path) -> Result<()> {
     let mut parts: Vec<PathBuf> = fs::read_dir(folder)
         .with_context(|| format!("cannot list {}", folder.display()))?

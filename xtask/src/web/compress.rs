@@ -1,4 +1,4 @@
-//! Compressed siblings, made once here instead of at every request.
+//! Precompressed files, so that the server does not compress at each request.
 
 use std::path::Path;
 
@@ -8,8 +8,9 @@ use super::Profile;
 use crate::node;
 use crate::workspace::Workspace;
 
-/// Writes a .gz and a .br beside every text and wasm file. Node.js is at hand and brings both encoders in native
-/// code; brotli's strongest setting costs seconds per megabyte and is kept for releases.
+/// Writes .gz and .br variants of all text and wasm files. Node.js is already installed and
+/// contains native encoders for both. The highest brotli level takes seconds per megabyte and is
+/// used only for releases.
 pub(super) fn siblings(workspace: &Workspace, folder: &Path, profile: Profile) -> Result<()> {
     let quality = match profile {
         Profile::Dev => "6",

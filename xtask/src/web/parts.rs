@@ -1,7 +1,8 @@
-//! The parts that the program is cut into: few files in place of hundreds, and the script that fetches them.
+//! Merges the modules from the splitter into a small number of files, and generates their loader.
 //!
-//! The cut makes a module for every set of rooms that share something. They import nothing but the memory, the stack pointer and
-//! the table of functions, through which they call each other, so that several can be written as one.
+//! The splitter creates a module for every set of pages that share code. The modules import only
+//! the memory, the stack pointer and the function table, which they use for calls between modules.
+//! Therefore several modules can be merged.
 
 mod merge;
 mod packing;
@@ -15,13 +16,13 @@ use anyhow::{Context, Result};
 
 use packing::{Bundle, packed};
 
-/// Names of the parts of each room, without their ending.
+/// Module names by page, without file extension.
 pub(super) type Rooms = BTreeMap<String, Vec<String>>;
 
-/// What fetches parts, but for its last lines, one door for each room.
+/// Loader script without its last lines, which contain an entry per page.
 const LOADER: &str = include_str!("parts/loader.js");
 
-/// Replaces the modules that the cut wrote into a folder by few, and its script by ours.
+/// Replaces the modules in a folder by merged modules, and the generated loader by this loader.
 pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     let numbers: BTreeMap<&str, u32> = cut.keys().map(String::as_str).zip(0..).collect();
     let mut needed: BTreeMap<&str, u32> = BTreeMap::new();

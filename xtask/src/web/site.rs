@@ -1,7 +1,8 @@
-//! Names with hashes, and every reference to them.
+//! Hashed file names and all references to them.
 //!
-//! A file under /assets is named after its content, so that browsers keep it for ever and a new build is a new
-//! name. References are rewritten leaves first: a file's own hash covers the names it refers to.
+//! The name of a file in /assets contains its content hash, so browsers cache it permanently and a
+//! new build has new names. References are rewritten from the leaves upwards, because the hash of a
+//! file covers the names that it contains.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,23 +14,23 @@ use anyhow::{Context, Result, bail};
 use super::parts::Rooms;
 use super::{StaticFile, content_hash};
 
-/// What must stand in index.html, or the page would come up bare.
+/// References required in index.html. Without them the page is empty.
 const NEEDED: [&str; 3] = ["app.css", "start.js", "plotly.js"];
 
-/// The files of the built site.
+/// Files of the built site.
 #[derive(Debug)]
 pub(super) struct Site {
     page: String,
     start: String,
     /// Logical name ("app.css") to hashed name ("app.0123456789abcdef.css").
     names: BTreeMap<String, String>,
-    /// Path below the site's folder to content.
+    /// Path in the site folder to content.
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Site {
-    /// Sorts static/ into the page, the start script, one style sheet out of css/*.css in name order, and files
-    /// that are copied as they are; those also get a hashed name for whoever refers to them under /assets/.
+    /// Sorts static/ into the page, the start script, a stylesheet from css/*.css in name order,
+    /// and files to copy. Copied files also get a hashed name for references to /assets/.
     pub(super) fn new(static_files: Vec<StaticFile>) -> Result<Self> {
         let mut site =
             Self { page: String::new(), start: String::new(), names: BTreeMap::new(), files: BTreeMap::new() };
@@ -58,17 +59,18 @@ impl Site {
         Ok(site)
     }
 
-    /// Adds the chart library, which the pages load when the first chart is shown.
+    /// Adds the chart library. Pages load it with the first chart.
     pub(super) fn add_plotly(&mut self, content: Vec<u8>) {
         self.add("plotly.js", content);
     }
 
-    /// Adds the parts of the program with what fetches them, and the start script that loads the first.
+    /// Adds the wasm modules, their loader, and the start script that loads the initial module.
     pub(super) fn add_program(&mut self, generated: &Path, rooms: &Rooms) -> Result<()> {
         let mut parts = BTreeMap::new();
         let mut snippets = Vec::new();
         for file in super::files_under(generated)? {
-            // Inline JavaScript of dependencies; wasm-bindgen already puts a hash into the folder's name.
+            // Inline JavaScript from dependencies. The folder name from wasm-bindgen already
+            // contains a hash.
             if file.path.starts_with("snippets/") {
                 snippets.push(file);
             } else {
@@ -91,15 +93,15 @@ impl Site {
         }
         let rooms = self.rooms(rooms)?;
         self.add("rooms.js", rooms.into_bytes());
-        // Written without "./" by wasm-bindgen.
+        // wasm-bindgen writes this name without "./".
         let module = module.replace("planscope_bg.wasm", self.hashed("planscope_bg.wasm")?);
         let split = self.rewritten(&split);
-        // These two name each other, so that neither can be first: both are named after both.
+        // These two files refer to each other, so their hash covers both contents.
         let hash = content_hash(format!("{module}{split}").as_bytes());
         for name in ["planscope", "split"] {
             self.names.insert(format!("{name}.js"), format!("{name}.{hash}.js"));
         }
-        // The plain name is also what the wasm module knows the script by, and stays that.
+        // The wasm module imports the script by its plain name, so this name stays unchanged.
         let module = module.replace("from \"./split.js\"", &format!("from \"./split.{hash}.js\""));
         let split = self.rewritten(&split);
         for (name, content) in [("planscope", module), ("split", split)] {
@@ -110,7 +112,7 @@ impl Site {
         Ok(())
     }
 
-    /// The files of each room as a script, for whoever fetches them before the program asks.
+    /// Generates a script with the files of each page, for prefetching.
     fn rooms(&self, rooms: &Rooms) -> Result<String> {
         let mut lines = String::from("export const rooms = {\n");
         for (room, parts) in rooms {
@@ -125,7 +127,7 @@ impl Site {
         self.names.get(name).map(String::as_str).with_context(|| format!("there is no {name}"))
     }
 
-    /// Writes everything below `folder`.
+    /// Writes all files to `folder`.
     pub(super) fn write(mut self, folder: &Path) -> Result<()> {
         for name in NEEDED {
             if !self.page.contains(&format!("/assets/{name}")) {
@@ -144,7 +146,7 @@ impl Site {
         Ok(())
     }
 
-    /// Puts a file under /assets and answers its hashed name.
+    /// Adds a file to /assets and returns its hashed name.
     fn add(&mut self, name: &str, content: Vec<u8>) -> String {
         let hash = content_hash(&content);
         let name = name.strip_prefix("assets/").unwrap_or(name);
@@ -157,7 +159,7 @@ impl Site {
         hashed
     }
 
-    /// The text with every reference to an asset known so far under its hashed name.
+    /// Replaces all references to known assets by hashed names.
     fn rewritten(&self, text: &str) -> String {
         self.names.iter().fold(text.to_owned(), |text, (name, hashed)| {
             text.replace(&format!("/assets/{name}"), &format!("/assets/{hashed}"))
@@ -243,7 +245,7 @@ mod tests {
         let split = name_of(&files, "assets/split.", ".js");
         assert!(content(&files, module).contains(&split.replace("assets/", "./")), "{split}");
         assert!(content(&files, split).contains(&module.replace("assets/", "./")), "{module}");
-        // What wasm imports from keeps its name.
+        // The import name in the wasm module stays unchanged.
         assert!(content(&files, module).contains(r#"{"./split.js": split}"#));
         let runs = name_of(&files, "assets/room_runs.", ".wasm").replace("assets/", "./");
         let rooms = name_of(&files, "assets/rooms.", ".js");
@@ -251,7 +253,7 @@ mod tests {
         for script in [content(&files, split), start] {
             assert!(script.contains(&rooms.replace("assets/", "./")), "{script}");
         }
-        // And the files that pages may name without /assets/.
+        // Pages may also refer to these files without /assets/.
         assert!(files.contains_key("icon.svg"));
     }
 

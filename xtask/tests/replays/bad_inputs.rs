@@ -1,11 +1,12 @@
-//! Every bad input that we know of, by number, and the tests that hold what it must get.
+//! All known bad inputs by number, and the tests for their handling.
 //!
-//! Nothing is lost, nothing hangs, nobody gets in, and the message names the place and the remedy. Whoever finds another bad input
-//! adds a row and its test; whoever renames a test finds it here.
+//! No data is lost, nothing hangs, access control holds, and the error message contains the
+//! location and the remedy. A new bad input needs a row and a test. A renamed test must be renamed
+//! here too.
 
 use super::known::tests;
 
-/// Number, input, tests: names of functions in Rust, titles of the browser's.
+/// Number, input, tests. Tests are Rust function names or browser test titles.
 const ROWS: &[(u32, &str, &[&str])] = &[
     (
         1,

@@ -1,4 +1,4 @@
-//! The table of docs/operators.md ("Proof") names tests that are there.
+//! The table "Proof" in docs/operators.md refers to existing tests.
 
 use super::known::{tests, text};
 

@@ -1,20 +1,20 @@
-//! The tests that there are, by name.
+//! Existing tests by name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The top of the checkout.
+/// Root folder of the checkout.
 pub(crate) fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
     Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned()
 }
 
-/// A text of the checkout.
+/// Reads a text file from the checkout.
 pub(crate) fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Texts of our own files with that ending, by path.
+/// Collects repository files with this extension, with path and text.
 pub(crate) fn sources(folder: &Path, ending: &str, found: &mut Vec<(PathBuf, String)>) {
     const FOREIGN: [&str; 3] = ["target", "node_modules", ".git"];
     for entry in std::fs::read_dir(folder).expect("a folder of the checkout") {
@@ -29,7 +29,7 @@ pub(crate) fn sources(folder: &Path, ending: &str, found: &mut Vec<(PathBuf, Str
     }
 }
 
-/// Functions that are tests: those that follow an attribute that says so.
+/// Collects functions that follow a test attribute.
 fn tests_of(text: &str, names: &mut BTreeSet<String>) {
     let mut is_test = false;
     for line in text.lines().map(str::trim) {
@@ -45,7 +45,7 @@ fn tests_of(text: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Names of the functions in Rust, titles of the browser's.
+/// Returns Rust test function names and browser test titles.
 pub(crate) fn tests() -> BTreeSet<String> {
     let (mut rust, mut browser) = (Vec::new(), Vec::new());
     sources(&root(), ".rs", &mut rust);

@@ -1,4 +1,4 @@
-//! What went wrong once, or would, has a test that replays it.
+//! Each known or potential failure has a test that reproduces it.
 
 mod bad_inputs;
 mod findings;

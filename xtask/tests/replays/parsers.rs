@@ -1,11 +1,11 @@
-//! Every function of `ingest` that takes foreign bytes is called by a reader of fuzz/readers, and every reader has a target, seeds
-//! and a row in docs/fuzzing.md.
+//! Every `ingest` function that parses external bytes is called by a reader in fuzz/readers. Every
+//! reader has a target, seeds and a row in docs/fuzzing.md.
 
 use std::collections::BTreeSet;
 
 use super::known::{root, sources, text};
 
-/// The call in fuzz/readers of each function, by its file below ingest/src and its name.
+/// Calls in fuzz/readers by file in ingest/src and function name.
 const CALLS: [(&str, &str, &str); 25] = [
     ("configurations.rs", "read", "configurations::read("),
     ("dataset.rs", "import", "dataset::import("),
@@ -34,7 +34,7 @@ const CALLS: [(&str, &str, &str); 25] = [
     ("trace/action.rs", "actions", "trace::actions("),
 ];
 
-/// Whether a function takes bytes of a file, or text that a file holds.
+/// True if the function parses file bytes, or text from a file.
 fn takes_foreign_bytes(declaration: &str) -> bool {
     let takes_text = ["fn parse(text: &str", "fn actions(name: &str", "fn count(&self, text: &str"];
     [": &[u8]", ": impl Read"].iter().any(|taken| declaration.contains(taken))

@@ -1,10 +1,10 @@
-//! What parts of the program may know of each other.
+//! Allowed dependencies between modules.
 
 use crate::none;
 use crate::source::sources;
 use crate::uses::paths;
 
-/// What the road to an answer is made of, whose word the judge does not take.
+/// Modules that compute plans. The checker must not use their functions.
 const JUDGED: [&str; 14] = [
     "action",
     "analysis",
@@ -22,7 +22,7 @@ const JUDGED: [&str; 14] = [
     "solve",
 ];
 
-/// The module of `crate` that a path leads into, and what stands behind it.
+/// Returns the first module of a path in `root` and the remaining path.
 fn inside<'p>(path: &'p str, root: &str) -> Option<(&'p str, &'p str)> {
     let behind = path.strip_prefix(root)?.strip_prefix("::")?;
     Some(behind.split_once("::").unwrap_or((behind, "")))
@@ -33,14 +33,15 @@ fn the_judge_shares_no_code_with_the_judged() {
     let mut offences = Vec::new();
     for source in sources(".rs") {
         let is_judge = source.is_under("planner/src/check/") || source.path == "planner/src/check.rs";
-        // Tests of the judge need something to judge.
+        // Checker tests need plans to check.
         if !is_judge || source.is_tests() {
             continue;
         }
         for (number, line) in source.program() {
             for path in paths(&line, &source.path) {
                 let Some((module, behind)) = inside(&path, "crate") else { continue };
-                // It must know the types that it is handed; what it calls must be its own.
+                // The checker may use the types that it receives, but must not call functions in
+                // these modules.
                 if JUDGED.contains(&module) && !behind.split("::").any(|name| name.starts_with(char::is_uppercase)) {
                     offences.push(format!("{}:{number}: {path}", source.path));
                 }
@@ -54,7 +55,7 @@ fn the_judge_shares_no_code_with_the_judged() {
 fn the_pages_do_no_arithmetic_of_the_domain() {
     const DOMAIN: [&str; 9] =
         ["check", "compare", "cost", "engine", "estimate", "lower_bound", "planners", "simulate", "solve"];
-    // Words of scenarios and outcomes that stand beside their formulas.
+    // Scenario and outcome types located next to their formulas.
     const WORDS: [&str; 1] = ["cost::overrides::"];
     let mut offences = Vec::new();
     for source in sources(".rs").iter().filter(|source| source.is_under("frontend/src/") && !source.is_tests()) {
@@ -72,7 +73,7 @@ fn the_pages_do_no_arithmetic_of_the_domain() {
     none(&offences, "the frontend calls formulas, planners, simulator or checker");
 }
 
-/// Only the commands that name a server talk to one.
+/// Only commands with an explicit server address connect to a server.
 #[test]
 fn the_server_fetches_nothing_that_users_name() {
     let mut offences = Vec::new();

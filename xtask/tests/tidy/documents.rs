@@ -1,11 +1,11 @@
-//! What documents say of the program is there.
+//! Statements in the documentation match the program.
 
 use std::collections::BTreeSet;
 
 use crate::source::{root, sources};
 use crate::{is_of_errors, none};
 
-/// Statuses that problems have, as the program writes them.
+/// HTTP statuses of problems, as written in the program.
 const STATUSES: [(&str, u16); 20] = [
     ("MULTIPLE_CHOICES", 300),
     ("BAD_REQUEST", 400),
@@ -33,8 +33,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Kinds of problems in a text of the program, `("gone", S::GONE, ...)`, each with its status; those with a name of their own are
-/// looked up among `constants`.
+/// Returns problem kinds from program text, such as `("gone", S::GONE, ...)`, with statuses. Named
+/// kinds are resolved in `constants`.
 fn kinds(text: &str, constants: &str) -> BTreeSet<(u16, String)> {
     let mut kinds = BTreeSet::new();
     for (at, _) in text.match_indices('(') {
@@ -57,7 +57,7 @@ fn kinds(text: &str, constants: &str) -> BTreeSet<(u16, String)> {
     kinds
 }
 
-/// Kinds of problems in the table of the API's document, each with its status.
+/// Returns problem kinds and statuses from the table in the API documentation.
 fn told(text: &str) -> BTreeSet<(u16, String)> {
     let mut kinds = BTreeSet::new();
     for line in text.lines() {
@@ -83,7 +83,7 @@ fn every_kind_of_problem_stands_in_the_document_of_the_api_and_no_other() {
     none(&offences, "kinds of problems that are sent and not in docs/api.md, or there and never sent");
 }
 
-/// Words in bold are what people click.
+/// Bold words are labels of user interface elements.
 #[test]
 fn every_label_of_the_guide_stands_on_a_page() {
     let guide = read("docs/guide.md").replace('\n', " ");

@@ -1,6 +1,6 @@
-//! The repository obeys its own rules.
+//! Repository rules.
 //!
-//! Each rule lists every offence with file and line, so that one run shows all there is to mend.
+//! Each rule lists all violations with file and line, so that a single run shows them all.
 
 mod boundaries;
 mod citations;
@@ -21,7 +21,7 @@ fn none(offences: &[String], rule: &str) {
     assert!(offences.is_empty(), "{rule}:{message}");
 }
 
-/// Offending lines of the files that `applies` picks.
+/// Returns the lines that contain a forbidden word, in the files selected by `applies`.
 fn lines_with(
     sources: &[Source],
     applies: impl Fn(&Source) -> bool,
@@ -39,12 +39,12 @@ fn lines_with(
     found
 }
 
-/// These files name what they forbid.
+/// Excludes these files, because they contain the forbidden words.
 fn is_not_this(source: &Source) -> bool {
     !source.is_under("xtask/tests/tidy/")
 }
 
-/// How requests end.
+/// True for files that define error responses.
 fn is_of_errors(source: &Source) -> bool {
     source.path == "server/src/error.rs" || source.is_under("server/src/error/")
 }
@@ -121,7 +121,7 @@ fn sql_stands_in_the_store_only() {
             && !source.is_support()
             && !source.is_under("server/src/store/")
             && source.path != "server/src/store.rs"
-            // Errors get their status in one place, those of the database too.
+            // Error statuses are assigned in a single place, also for database errors.
             && !is_of_errors(source)
     };
     none(&lines_with(&sources(".rs"), applies, Source::code, &["sqlx::", "sqlx;"]), "SQL outside server/src/store");

@@ -1,25 +1,26 @@
-//! Source files of the checkout, and what of them is program.
+//! Source files in the checkout, split into program and test code.
 
 use std::path::{Path, PathBuf};
 
 use crate::uses;
 
-/// A source file by its path from the top of the checkout, with `/` between the parts.
+/// Source file with its path from the root folder and `/` as separator.
 pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// A line of code with its number. Of a `use` every path it brings in is a line, whole.
+/// Code line with its number. A `use` statement becomes a line per imported path, with the full
+/// path.
 pub(crate) type Line = (usize, String);
 
 impl Source {
-    /// Lines without comments.
+    /// Returns the lines without comments.
     pub(crate) fn code(&self) -> Vec<Line> {
         uses::apart(self.bare())
     }
 
-    /// Code without unit tests, which may do what the program may not.
+    /// Returns the code without unit tests, which are exempt from some rules.
     pub(crate) fn program(&self) -> Vec<Line> {
         uses::apart(without_tests(self.bare()))
     }
@@ -33,26 +34,26 @@ impl Source {
         self.path.starts_with(folder)
     }
 
-    /// Whether it is a test, a benchmark or a build script as a whole.
+    /// True if the complete file is a test, benchmark or build script.
     pub(crate) fn is_support(&self) -> bool {
         ["/tests/", "/benches/"].iter().any(|part| self.path.contains(part))
             || self.is_under("tests/")
             || self.path.ends_with("build.rs")
     }
 
-    /// Whether it is the tests of the file above it.
+    /// True if the file contains the unit tests of its parent module.
     pub(crate) fn is_tests(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 }
 
-/// The top of the checkout.
+/// Root folder of the checkout.
 pub(crate) fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
     Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned()
 }
 
-/// Every file of our own with that ending.
+/// Returns all repository files with this extension.
 pub(crate) fn sources(ending: &str) -> Vec<Source> {
     const FOREIGN: [&str; 3] = ["target", "node_modules", ".git"];
     fn walk(root: &Path, folder: &Path, ending: &str, found: &mut Vec<Source>) {
@@ -75,15 +76,15 @@ pub(crate) fn sources(ending: &str) -> Vec<Source> {
     found
 }
 
-/// A line up to the comment behind it. A comment begins outside quotes.
+/// Removes a trailing comment. A comment starts outside quotes.
 fn without_comment(line: &str) -> &str {
     let begins = |at: &usize| line[..*at].replace("\\\"", "").matches('"').count().is_multiple_of(2);
     let end = line.match_indices("//").map(|(at, _)| at).find(begins).unwrap_or(line.len());
     line[..end].trim_end()
 }
 
-/// Lines without the items of `#[cfg(test)]`. A module of tests is the last of a file, which Clippy sees to; of other items
-/// everything is read that stands below.
+/// Removes items with `#[cfg(test)]`. A test module is the last item in a file, as enforced by
+/// Clippy. After other test items, the following code is retained.
 fn without_tests(lines: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
     let mut kept = Vec::new();
     let mut lines = lines.into_iter();
@@ -100,7 +101,8 @@ fn without_tests(lines: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
         let indent = indentation(first);
         let mut open = balance(first);
         let mut last = first;
-        // Brackets in texts may be without their other one; a brace that stands where the item began ends it all the same.
+        // Brackets in strings may be unbalanced. A brace at the indentation of the item always ends
+        // it.
         let closes = |line: &str| line.trim_start().starts_with('}') && indentation(line) == indent;
         while !closes(last) && (open > 0 || !last.ends_with([';', ',', '}'])) {
             let Some(next) = item.next() else { break };
@@ -115,7 +117,7 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Brackets of every kind that a line opens, less those that it closes.
+/// Returns opening minus closing brackets in a line.
 fn balance(line: &str) -> isize {
     let of = |signs: [char; 3]| line.matches(signs).count().cast_signed();
     of(['{', '(', '[']) - of(['}', ')', ']'])

@@ -1,8 +1,8 @@
-//! What `use` brings in, a path at a time, and the paths that a line names.
+//! Paths imported by `use` statements, and paths in a line.
 
 use crate::source::Line;
 
-/// Lines with every `use` replaced by its paths, each as a line by itself with the number of the first.
+/// Replaces each `use` statement by a line per path, with the line number of the statement.
 pub(crate) fn apart(lines: Vec<(usize, &str)>) -> Vec<Line> {
     let mut apart = Vec::new();
     let mut lines = lines.into_iter();
@@ -23,7 +23,7 @@ pub(crate) fn apart(lines: Vec<(usize, &str)>) -> Vec<Line> {
     apart
 }
 
-/// What stands behind `use`, whoever may see it.
+/// Returns the tree after `use`, for any visibility.
 fn tree_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let (seen, tree) = line.split_once("use ")?;
@@ -57,7 +57,8 @@ fn leaves(prefix: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The paths that a line of a file names, from the crate where they begin with `crate`, `self` or `super`.
+/// Returns the paths in a line. Paths with `crate`, `self` or `super` are resolved to the crate
+/// root.
 pub(crate) fn paths(line: &str, file: &str) -> Vec<String> {
     let signs = |sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | ':' | '*'));
     let named = line.split(signs).filter(|word| word.contains("::"));

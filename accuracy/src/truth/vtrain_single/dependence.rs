@@ -1,17 +1,18 @@
-//! How many independent measurements the rows hold.
+//! Number of independent measurements in the rows.
 //!
-//! Times of repeated measurements scatter. Those of this file do not: rows that differ in the number of microbatches
-//! only lie on a straight line to the last digit, and its slope is again linear in the number of layers. The sums
-//! below say how far that goes.
+//! Repeated measurements normally scatter. In this file they do not: rows that differ only in
+//! microbatch count lie exactly on a straight line, and its slope is linear in the layer count. The
+//! statistics below quantify this.
 
 use std::collections::BTreeMap;
 
 use super::Run;
 
-/// Hidden size, TP, PP and microbatch, layers, DP: what fixes a line of times over microbatches.
+/// Hidden size, TP, PP and microbatch size; layers; DP. A key identifies a line of times by
+/// microbatch count.
 type Key = ([u32; 4], u32, u32);
 
-/// Sentences for the report.
+/// Returns sentences for the report.
 pub(super) fn findings(runs: &[Run]) -> Vec<String> {
     let slopes = slopes(runs);
     let mut by_data: BTreeMap<([u32; 4], u32), Vec<f64>> = BTreeMap::new();
@@ -52,7 +53,8 @@ pub(super) fn findings(runs: &[Run]) -> Vec<String> {
     ]
 }
 
-/// Measured and predicted time of one more microbatch, once for every hidden size, TP, PP, microbatch and depth.
+/// Returns measured and predicted time per additional microbatch, one pair per hidden size, TP, PP,
+/// microbatch size and depth.
 pub(super) fn increments(runs: &[Run]) -> Vec<(f64, f64)> {
     let mut distinct: BTreeMap<([u32; 4], u32), (f64, f64)> = BTreeMap::new();
     for ((shape, layers, _), points) in lines(runs) {
@@ -64,7 +66,7 @@ pub(super) fn increments(runs: &[Run]) -> Vec<(f64, f64)> {
     distinct.into_values().collect()
 }
 
-/// One row of a line.
+/// A row on a line.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     microbatches: f64,
@@ -72,7 +74,7 @@ struct Point {
     predicted: f64,
 }
 
-/// Rows that differ in the number of microbatches only, fewest first.
+/// Groups rows that differ only in microbatch count, in ascending order of microbatch count.
 fn lines(runs: &[Run]) -> BTreeMap<Key, Vec<Point>> {
     let mut lines: BTreeMap<Key, Vec<Point>> = BTreeMap::new();
     for run in runs {
@@ -89,11 +91,11 @@ fn lines(runs: &[Run]) -> BTreeMap<Key, Vec<Point>> {
 }
 
 struct Slopes {
-    /// Time of one more microbatch, in ms.
+    /// Time per additional microbatch in ms.
     of: BTreeMap<Key, f64>,
-    /// Rows beyond the two that fix a line.
+    /// Rows beyond the two that determine a line.
     implied: usize,
-    /// Their largest distance from the line, in ms.
+    /// Maximum distance of these rows from the line in ms.
     deviation: f64,
 }
 
@@ -109,7 +111,7 @@ fn slopes(runs: &[Run]) -> Slopes {
     slopes
 }
 
-/// Distance of the third and later points from the line through the first two.
+/// Distances of the third and later points from the line through the first two.
 fn bends(points: &[(f64, f64)]) -> Vec<f64> {
     let [first, second, rest @ ..] = points else { return vec![] };
     let slope = (second.1 - first.1) / (second.0 - first.0);

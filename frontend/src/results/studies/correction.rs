@@ -1,4 +1,5 @@
-//! DFLOP's adaptive correction in a run with slow shapes: what it wins, what it costs, and when it gives up.
+//! DFLOP adaptive correction for a run with slow shapes: benefit, cost, and the iteration that
+//! switches it off.
 
 mod settings;
 
@@ -28,17 +29,17 @@ fn curve(
     Curve { name: name.to_owned(), light, dark, dash, form, points }
 }
 
-/// Values by iteration, from 0.
+/// Pairs each value with its iteration number, starting at 0.
 fn by_iteration(values: &[f64]) -> Vec<(f64, f64)> {
     values.iter().enumerate().map(|(iteration, &value)| (iteration as f64, value)).collect()
 }
 
-/// Least and largest of some values.
+/// Returns minimum and maximum.
 fn ends(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// A vertical line where it switched itself off.
+/// Vertical line at the iteration that switches the correction off.
 fn off(study: &CorrectionStudy, (least, most): (f64, f64)) -> Option<Curve> {
     let at = f64::from(study.switched_off?);
     Some(curve("switches itself off", INK, Dash::Dotted, Form::Level, vec![(at, least), (at, most)]))
@@ -72,7 +73,7 @@ fn benefits(study: &CorrectionStudy) -> Vec<Curve> {
     curves
 }
 
-/// What happened, in sentences.
+/// Summarizes the study in sentences.
 fn verdict(study: &CorrectionStudy) -> Vec<String> {
     let iterations = format::count(study.net.len() as u64);
     let shapes = match study.slow_shapes {
@@ -113,7 +114,6 @@ fn verdict(study: &CorrectionStudy) -> Vec<String> {
     vec![shapes, off, settled]
 }
 
-/// The card's content.
 pub(super) fn show(study: Arc<CorrectionStudy>) -> impl IntoView {
     let words = verdict(&study);
     let spoken = words.join(" ");
@@ -183,7 +183,7 @@ fn Table(study: Arc<CorrectionStudy>) -> impl IntoView {
     }
 }
 
-/// What a run says of its shapes.
+/// Slow shapes estimated from a run.
 fn penalties(told: &[Penalty]) -> impl IntoView + use<> {
     let line = |of: &Penalty| {
         view! {

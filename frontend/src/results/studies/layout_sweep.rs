@@ -1,4 +1,5 @@
-//! Every layout of the modules as a point: does it pay that each has its own? A point that is chosen is shown whole.
+//! Scatter chart with all module layouts. It shows the benefit of different layouts per module. A
+//! selected point is shown in detail.
 
 mod chosen;
 mod table;
@@ -40,7 +41,7 @@ fn clouds(sweep: &LayoutSweep) -> Vec<Cloud> {
     KINDS.iter().map(of).collect()
 }
 
-/// The points of every kind as they are drawn, by their places in the sweep.
+/// Returns the indexes of the drawn points for each kind of layout.
 fn drawn(sweep: &LayoutSweep) -> Vec<Vec<usize>> {
     let of = |&(freedom, ..): &(Freedom, &str, &str, &str, Mark)| {
         let is_drawn =
@@ -56,7 +57,7 @@ fn hover(point: &LayoutPoint) -> String {
     format!("{title}<br>{} devices, {time}", point.devices)
 }
 
-/// The points that no other beats in both throughputs, from left to right.
+/// Returns the Pareto front in both throughputs, in ascending order.
 fn front(sweep: &LayoutSweep) -> Vec<(f64, f64)> {
     let mut front: Vec<(f64, f64)> = sweep
         .points
@@ -68,7 +69,7 @@ fn front(sweep: &LayoutSweep) -> Vec<(f64, f64)> {
     front
 }
 
-/// The best of each freedom, and what it wins.
+/// Describes the best layout of each kind and its gain.
 fn verdict(sweep: &LayoutSweep) -> Vec<String> {
     let of = |best: &api::planner::analysis::layouts::BestPoint| {
         let point = sweep.points.get(best.point as usize)?;
@@ -83,7 +84,6 @@ fn verdict(sweep: &LayoutSweep) -> Vec<String> {
     sweep.best.iter().filter_map(of).collect()
 }
 
-/// The card's content.
 pub(super) fn show(sweep: Arc<LayoutSweep>) -> impl IntoView {
     view! { <Sweep sweep=sweep /> }
 }
@@ -104,7 +104,7 @@ fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
     );
     let is_partial = sweep.is_partial;
     let named = Arc::clone(&sweep);
-    // A link may name a layout of another scenario; that is none of these.
+    // A link may name a layout from a different scenario. Such a name is ignored.
     let chosen = Memo::new(move |_| {
         let name = explore.view.with(|view| view.layout.clone())?;
         named.points.iter().find(|point| point.name == name && point.figures.is_some()).cloned()
@@ -141,7 +141,7 @@ fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
     }
 }
 
-/// Why others cannot be.
+/// Reasons for rejected layouts.
 fn rejections(sweep: &LayoutSweep) -> impl IntoView + use<> {
     let rejected = sweep.rejections.iter().take(12).map(|rejection| {
         view! { <tr><th scope="row">{format::count(rejection.count.into())}</th><td class="notation">{rejection.reason.clone()}</td></tr> }

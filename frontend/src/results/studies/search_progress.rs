@@ -1,4 +1,4 @@
-//! The best iteration against rankings or seconds, strategy beside strategy.
+//! Best iteration time by number of rollouts or by seconds, for each search strategy.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{CUT, REPLICA_BOUND, place};
 use crate::charts::{Curve, CurveChart, Dash, Form};
 use crate::format;
 
-/// What the curves are over.
+/// Horizontal axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Rankings,
@@ -65,7 +65,7 @@ fn position(steps: &ProgressColumns, over: Over) -> Vec<f64> {
     }
 }
 
-/// The best end known after that many rankings.
+/// Returns the best makespan after this number of rollouts.
 fn best_after(steps: &ProgressColumns, rollouts: u32) -> Option<f64> {
     let known = steps.rollouts.partition_point(|&at| at <= rollouts);
     steps.best_s.get(known.checked_sub(1)?).copied()
@@ -81,7 +81,6 @@ const fn ended(by: EndedBy) -> &'static str {
     }
 }
 
-/// The card's content.
 pub(super) fn show(study: Arc<SearchProgress>) -> impl IntoView {
     let over = RwSignal::new(Over::Rankings);
     let drawn = Arc::clone(&study);

@@ -1,4 +1,5 @@
-//! How long stages take from microbatch to microbatch, the bubble beside that of equal ones, and what stages reach.
+//! Stage durations by microbatch, bubble ratio compared with equal stages, and throughput per
+//! stage.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::charts::{Curve, CurveChart, Dash, Form, Stroke};
 use crate::format;
 use crate::results::short_title;
 
-/// Plans that are drawn: more curves tell nobody anything.
+/// Maximum number of plans in a chart. More curves are unreadable.
 const MAX_DRAWN: usize = 6;
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Long];
 
@@ -20,14 +21,14 @@ fn curve(place: usize, plan: &PlanStages, form: Form, points: Vec<(f64, f64)>) -
     Curve { name: short_title(plan.planner).to_owned(), light, dark, dash, form, points }
 }
 
-/// The modules of all plans, in the order of the first that has them.
+/// Returns the modules of all plans in order of first occurrence.
 fn modules(plans: &[PlanStages]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let all = plans.iter().flat_map(|plan| &plan.modules).map(|of| of.module.clone());
     all.filter(|module| seen.insert(module.clone())).collect()
 }
 
-/// Of every plan the share of a module's visits that take no longer than so many seconds.
+/// Returns the cumulative distribution of a module's stage durations, for each plan.
 fn distribution(plans: &[PlanStages], module: &str) -> Vec<Curve> {
     let of = |(place, plan): (usize, &PlanStages)| {
         let own = plan.modules.iter().find(|of| of.module == module)?;
@@ -47,7 +48,7 @@ fn rates(plans: &[PlanStages]) -> Vec<Curve> {
     plans.iter().enumerate().filter_map(of).collect()
 }
 
-/// Lowest and highest rate of a plan's stages.
+/// Returns minimum and maximum throughput over the stages.
 fn ends(plan: &PlanStages) -> Option<(f64, f64)> {
     let rates = || plan.rates.iter().map(|rate| rate.tflops_per_device);
     Some((rates().min_by(f64::total_cmp)?, rates().max_by(f64::total_cmp)?))
@@ -79,7 +80,6 @@ fn row(plan: &PlanStages) -> impl IntoView + use<> {
     }
 }
 
-/// The card's content.
 pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
     let StageStudy { iteration, plans } = Arc::unwrap_or_clone(study);
     if plans.is_empty() {
@@ -143,7 +143,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
     .into_any()
 }
 
-/// Why the bubble of some plans is below the ideal one; nothing where there is no such plan.
+/// Explains bubble ratios below the ideal ratio. Returns `None` if there are none.
 fn below_ideal(plans: &[PlanStages]) -> Option<String> {
     let is_below = |plan: &&PlanStages| plan.ideal_bubble.is_some_and(|ideal| plan.bubble < ideal);
     let below: Vec<&str> = plans.iter().filter(is_below).map(|plan| short_title(plan.planner)).collect();
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// p = 4, m = 8: an ideal bubble of 3 / 11.
+    /// p = 4, m = 8: the ideal bubble ratio is 3 / 11.
     fn plan(planner: PlannerKind, bubble: f64) -> PlanStages {
         PlanStages {
             planner,

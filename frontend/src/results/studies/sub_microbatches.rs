@@ -1,4 +1,4 @@
-//! Fastest and slowest order against the size of sub-microbatches.
+//! Best and worst order of actions by sub-microbatch size.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn curve(
     Curve { name: name.to_owned(), light, dark, dash, form, points }
 }
 
-/// How much slower the slowest order is than the fastest.
+/// Relative slowdown of the worst order.
 fn spread(ends: &SizeEnds) -> f64 {
     ends.worst_s / ends.best_s - 1.0
 }
@@ -65,7 +65,6 @@ fn caption(study: &SubMicrobatches) -> String {
     format!("{place}. {by} at most {} items of {} in a part{figures}.", study.chosen, study.module)
 }
 
-/// The card's content.
 pub(super) fn show(study: Arc<SubMicrobatches>) -> impl IntoView {
     if study.points.is_empty() {
         return view! { <p class="hint">"The time of the server was up before any size was searched. Try again when it has less to do."</p> }

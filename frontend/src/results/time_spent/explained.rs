@@ -1,4 +1,4 @@
-//! Why a plan is faster or slower than the baseline: which parts of the iteration take more, which less.
+//! Explains time differences between a plan and the baseline by component.
 
 use api::planner::outcome::PlannerResult;
 use api::planner::scenario::PlannerKind;
@@ -10,16 +10,15 @@ use crate::explore::use_explore;
 use crate::format;
 use crate::results::ranking;
 
-/// A plan beside the baseline.
+/// Difference between a plan and the baseline.
 #[derive(Debug, Clone, PartialEq)]
 struct Difference {
-    /// Name of the plan.
     plan: String,
-    /// By part, in s; negative where the plan takes less.
+    /// Difference by component in s. Negative if the plan is faster.
     parts: Vec<f64>,
-    /// Of all parts, in s.
+    /// Sum over all components in s.
     whole: f64,
-    /// Time of the baseline over time of the plan.
+    /// Baseline time divided by plan time.
     speedup: f64,
 }
 
@@ -30,7 +29,8 @@ impl Difference {
         Self { plan: plan.label.clone(), parts, whole: own - other, speedup: if own > 0.0 { other / own } else { 1.0 } }
     }
 
-    /// In a sentence, the largest parts first; parts below a two-hundredth of the whole are left out.
+    /// Formats the difference as a sentence, largest components first. Components below 1/200 of
+    /// the baseline time are omitted.
     fn words(&self, baseline: &str, time_s: f64) -> String {
         let mut parts: Vec<(&str, f64)> = PARTS.iter().map(|part| part.name).zip(self.parts.iter().copied()).collect();
         parts.retain(|(_, seconds)| seconds.abs() >= time_s / 200.0);
@@ -46,8 +46,8 @@ impl Difference {
     }
 }
 
-/// Why a plan of one planner takes another time than a plan of the same planner elsewhere, which is called `there`; nothing
-/// where one of them has no breakdown.
+/// Explains the time difference between two plans from the same planner. `there` names the other
+/// plan. Returns `None` if a plan has no breakdown.
 pub(in crate::results) fn of_the_same(
     here: &PlannerResult,
     untimed_degrees: &PlannerResult,
@@ -58,7 +58,7 @@ pub(in crate::results) fn of_the_same(
     Some(Difference::of(&plan, &baseline).words(there, baseline.total()))
 }
 
-/// All plans beside the baseline; none where it has no breakdown or stands alone.
+/// Compares all plans with the baseline. Returns `None` if the baseline has no breakdown.
 fn differences(results: &[PlannerResult], baseline: PlannerKind) -> Option<(StackedRow, Vec<Difference>)> {
     let rows = of_planners(results);
     let name = ranking::short_title(baseline);
@@ -67,7 +67,7 @@ fn differences(results: &[PlannerResult], baseline: PlannerKind) -> Option<(Stac
     Some((reference, others))
 }
 
-/// Sentences and a table: where the seconds went.
+/// Time differences as sentences and as a table.
 #[component]
 pub(super) fn Explained() -> impl IntoView {
     let explore = use_explore();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_largest_part_is_named_first_and_small_ones_are_not() {
-        // 10 s against 8 s: 3 s less bubble, 1 s more communication, 1 ms of the optimizer.
+        // 10 s compared with 8 s: 3 s less bubble, 1 s more communication, 1 ms optimizer.
         let baseline = row("1F1B", [5.0, 0.0, 1.0, 0.0, 0.0, 4.0]);
         let plan = row("Wait-free", [5.0, 0.0, 2.0, 0.0, 0.001, 1.0]);
         let difference = Difference::of(&plan, &baseline);

@@ -1,5 +1,4 @@
-//! Runs that stand beside another one, by one stream of events for all of them: a browser keeps only a few streams open at
-//! once.
+//! Shared event stream for compared runs. Browsers limit the number of open streams per server.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,27 +17,27 @@ use web_sys::EventSource;
 use super::{BREAKS, Batch, Feed, Points, Stream, Way, listener};
 use crate::client::pause;
 
-/// How long and how often what is stored of the runs is waited for, so that the stream begins behind it.
+/// Wait interval in ms until the stored points are loaded. The stream starts after them.
 const WAIT_MS: i32 = 100;
 const WAITS: u32 = 100;
 
-/// The one stream of several runs. Runs that it does not carry are looked at now and then.
+/// Event stream for several runs. Runs without a stream are polled.
 #[derive(Clone, Copy)]
 pub(crate) struct Several {
     stream: StoredValue<Option<Stream>, LocalStorage>,
-    /// Counts the sets of runs that were asked for.
+    /// Incremented with each new set of runs.
     turn: StoredValue<u32>,
 }
 
 impl Several {
-    /// Of no run yet, until the page is left.
+    /// Creates a stream without runs. It closes when the user leaves the page.
     pub(crate) fn new() -> Self {
         let this = Self { stream: StoredValue::new_local(None), turn: StoredValue::new(0) };
         on_cleanup(move || this.close());
         this
     }
 
-    /// Follows these runs and no others.
+    /// Replaces the set of runs.
     pub(crate) fn follow(self, feeds: Vec<Feed>) {
         let Some(turn) = self.turn.try_update_value(|turn| {
             *turn += 1;
@@ -60,7 +59,7 @@ impl Several {
                     return;
                 }
             }
-            // A run that is not there has been told so; the others need not wait for it.
+            // Skip runs that failed to load; their feeds report the error.
             let there = |feed: &Feed| feed.is_alive() && feed.way.get_untracked() != Way::Loading;
             let feeds: Vec<Feed> = feeds.into_iter().filter(there).collect();
             if self.turn.try_get_value() == Some(turn) && !feeds.is_empty() {
@@ -72,7 +71,7 @@ impl Several {
         });
     }
 
-    /// One stream, to its end.
+    /// Reads the stream until it ends.
     async fn carry(self, feeds: &[Feed]) {
         let ids: Vec<String> = feeds.iter().map(Feed::id).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -91,7 +90,7 @@ impl Several {
             }
         });
         for name in ["point", "gap", "state"] {
-            // Listening for a name of an event that exists cannot fail.
+            // Adding a listener for a valid event name cannot fail.
             drop(source.add_event_listener_with_callback(name, on_update.as_ref().unchecked_ref()));
         }
         let opened = Rc::clone(&breaks);
@@ -104,7 +103,7 @@ impl Several {
         let kept = source.clone();
         let on_error = Closure::<dyn Fn()>::new(move || {
             broken.set(broken.get() + 1);
-            // A refused stream is not opened again by the browser.
+            // Browsers do not reconnect a rejected stream.
             if broken.get() >= BREAKS || kept.ready_state() == EventSource::CLOSED {
                 self.close();
             }
@@ -114,7 +113,7 @@ impl Several {
         let ended = Promise::new(&mut |resolve, _| {
             self.stream.set_value(Some(Stream { source: source.clone(), ended: resolve }));
         });
-        // The promise only ever resolves.
+        // The promise never rejects.
         drop(JsFuture::from(ended).await);
     }
 

@@ -1,4 +1,4 @@
-//! What differs between an observed iteration and its plan, as tables.
+//! Tables with differences between a recorded iteration and its plan.
 
 use api::planner::timeline::SpanKind;
 use api::planner::trace_alignment::{ActionName, Aligned, KindTotal, Pair};
@@ -8,12 +8,12 @@ use leptos::prelude::*;
 use crate::format;
 use crate::gantt::time_text;
 
-/// Pairs that are listed.
+/// Maximum number of listed pairs.
 const MOST: usize = 50;
-/// Actions without a partner that are named.
+/// Maximum number of listed unmatched actions.
 const MAX_NAMED: usize = 24;
 
-/// By kind, then the actions that differ most, then those without a partner.
+/// Differences by action kind, actions with the largest differences, unmatched actions.
 #[component]
 pub(super) fn Differences(alignment: Alignment) -> impl IntoView {
     let aligned = alignment.aligned;
@@ -95,7 +95,7 @@ fn PairRow(pair: Pair) -> impl IntoView {
     }
 }
 
-/// What only one of both has.
+/// Actions that exist only in the trace or only in the plan.
 #[component]
 fn Unmatched(aligned: Aligned) -> impl IntoView {
     let line = |count: u64, names: &[ActionName], what: &str| {
@@ -111,7 +111,7 @@ fn Unmatched(aligned: Aligned) -> impl IntoView {
     }
 }
 
-/// An action in torch's grammar.
+/// Formats an action in the torch grammar.
 fn name(action: &ActionName) -> String {
     match action.kind {
         SpanKind::GradientSync | SpanKind::Optimizer => format!("{} of rank {}", action.kind.letter(), action.rank),
@@ -132,7 +132,7 @@ const fn words(kind: SpanKind) -> &'static str {
     }
 }
 
-/// A difference with its sign.
+/// Formats a signed difference.
 fn signed(ns: i64) -> String {
     let sign = if ns < 0 { "−" } else { "+" };
     format!("{sign}{}", time_text::duration(ns.unsigned_abs() as f64))

@@ -1,16 +1,16 @@
-//! Paints the arrows of the selected slice, from the beginning of one slice to the beginning of the other.
+//! Paints arrows of the selected slice, from slice start to slice start.
 
 use web_sys::CanvasRenderingContext2d;
 
 use super::{HEADER, Scene};
 use crate::traces::layout::{Content, HEADING, Layout, ROW};
 
-/// Length of the head of an arrow, in px.
+/// Arrowhead length in px.
 const HEAD: f64 = 7.0;
-/// How far an arrow leaves its slice before it bends, in px at most.
+/// Maximum length in px of the straight section before a bend.
 const BEND: f64 = 60.0;
 
-/// Paints them; gives the number of arrows that cross the shown stretch of time.
+/// Paints the arrows. Returns the number of arrows that cross the visible time range.
 pub(super) fn paint(context: &CanvasRenderingContext2d, scene: &Scene<'_>, colour: &str) -> usize {
     let Some((lane, row, start_ns, _)) = scene.marked[0] else { return 0 };
     context.save();
@@ -37,7 +37,7 @@ pub(super) fn paint(context: &CanvasRenderingContext2d, scene: &Scene<'_>, colou
     painted
 }
 
-/// Middle of a row, in px of the canvas; of a folded process that of its heading.
+/// Returns the vertical centre of a row in px. For a collapsed process, the centre of its heading.
 fn height(scene: &Scene<'_>, lane: u32, row: u32) -> Option<f64> {
     let process = scene.detail.lanes.get(lane as usize)?.process;
     middle(scene.layout, lane, row, process).map(|y| y - scene.scrolled)
@@ -78,7 +78,8 @@ mod tests {
     fn arrows_end_in_the_middle_of_rows_or_at_what_is_folded() {
         let lane = |process| TraceLane { process, thread: String::new(), name: None, overflow: 0, rows: 2, slices: 1 };
         let lanes = [lane(0), lane(1)];
-        // Heading 0-20, lane of two rows of 16 and a gap of 3 to 55, heading to 75, lane.
+        // Heading 0 to 20, lane with two rows of 16 px plus a gap of 3 px to 55, heading to 75,
+        // lane.
         let layout = Layout::of(&lanes, &BTreeSet::new());
         assert_eq!(middle(&layout, 0, 1, 0), Some(44.0));
         assert_eq!(middle(&layout, 1, 0, 1), Some(83.0));

@@ -1,4 +1,4 @@
-//! Several modules written as one.
+//! Merges several wasm modules.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use wasm_encoder::{
 };
 use wasmparser::{Parser, Payload, TypeRef};
 
-/// The modules one after another. They may import globals, tables and memories, which stay one each by name, and define types,
-/// functions, elements and data; anything else is refused.
+/// Merges modules in order. Imports may be globals, tables and memories, which are merged by name.
+/// Modules may define types, functions, elements and data. Other content is an error.
 pub(super) fn merged(modules: &[&[u8]]) -> Result<Vec<u8>> {
     let mut whole = Whole::default();
     for module in modules {
@@ -26,7 +26,7 @@ pub(super) fn merged(modules: &[&[u8]]) -> Result<Vec<u8>> {
     Ok(out.finish())
 }
 
-/// What has been gathered, and where the indices of the present module lie in it.
+/// Merge state, and index maps for the current module.
 #[derive(Default)]
 struct Whole {
     types: TypeSection,
@@ -37,7 +37,7 @@ struct Whole {
     data: DataSection,
     /// Index by kind and name.
     imported: BTreeMap<(Kind, String), u32>,
-    /// Of the present module: the index of each import, by kind.
+    /// Imports of the current module: index by kind.
     here: BTreeMap<Kind, Vec<u32>>,
     first_type: u32,
     first_function: u32,
@@ -59,7 +59,7 @@ impl Whole {
         self.first_element = self.elements.len();
         self.first_data = self.data.len();
         self.here.clear();
-        // Sections are taken out while the encoder, which is this, is at work.
+        // Sections are read here because the encoder is `self`.
         for payload in Parser::new(0).parse_all(module) {
             match payload? {
                 Payload::TypeSection(reader) => {
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    /// A part that puts a function, which stores a number through the stack pointer, into a place of the table. Its imports stand
-    /// in the order of `first`.
+    /// Builds a module with a function at index `place` in the table. The function stores a number
+    /// through the stack pointer. `first` determines the import order.
     fn part(number: i32, place: i32, first: Kind) -> Vec<u8> {
         let mut types = TypeSection::new();
         types.ty().function([ValType::F64], []);
@@ -234,8 +234,8 @@ mod tests {
                 _ => {}
             }
         }
-        // Table, memory and stack pointer once, and the other global of the second part. Its first function is the third of all; the
-        // stack pointer, second there, stays the first.
+        // Table, memory and stack pointer occur once, plus the second global of the second module.
+        // Its first function has index 2. The stack pointer, second there, remains first.
         assert_eq!(imports, 4);
         assert_eq!(calls, [0, 2]);
         assert_eq!(globals, [0, 0]);

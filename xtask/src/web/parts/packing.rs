@@ -1,21 +1,22 @@
-//! Which modules travel together.
+//! Selects modules to merge.
 
-/// A module that costs this share of everything is worth a request of its own.
+/// A request costs as much as 1/300 of the total size.
 const REQUEST_SHARE: u64 = 300;
 
-/// Modules that are fetched as one file.
+/// Modules downloaded as a single file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bundle {
-    /// Rooms that fetch it, a bit each.
+    /// Bit set of the pages that download this file.
     pub(super) rooms: u32,
-    /// Its size.
+    /// Size in bytes.
     pub(super) bytes: u64,
-    /// What is in it.
+    /// Module names.
     pub(super) modules: Vec<String>,
 }
 
-/// Packs modules into fewer bundles: two become one as long as this makes the first visits to all rooms cheaper, where a request
-/// costs as much as some bytes. A room may then fetch what it does not need, and never misses what it does.
+/// Merges bundles while a merge reduces the total cost of the first visits to all pages. The cost
+/// is the size in bytes plus a fixed cost per request. A page may download code that it does not
+/// need, but never misses required code.
 pub(super) fn packed(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     let request = bundles.iter().map(|bundle| bundle.bytes).sum::<u64>() / REQUEST_SHARE;
     loop {
@@ -36,7 +37,7 @@ pub(super) fn packed(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     }
 }
 
-/// What the first visits to all rooms save, in bytes, if two bundles are one.
+/// Bytes saved over the first visits to all pages if two bundles are merged.
 fn gain(one: &Bundle, other: &Bundle, request: u64) -> i64 {
     let rooms = |set: u32| i64::from(set.count_ones());
     let bytes = |bundle: &Bundle| i64::try_from(bundle.bytes).unwrap_or(i64::MAX);
@@ -54,8 +55,9 @@ mod tests {
 
     #[test]
     fn small_modules_travel_with_others_and_large_ones_alone() {
-        // A request is worth (100,000 + 60,000 + 40 + 20) / 300 = 533 bytes. The two small ones lie in rooms 1 and 2, and in rooms
-        // 1, 2 and 3: together they save two requests and cost room 3 40 bytes. The large ones would cost the other room more.
+        // A request costs (100,000 + 60,000 + 40 + 20) / 300 = 533 bytes. The two small bundles are
+        // used by pages 1 and 2, and by pages 1, 2 and 3. A merge saves two requests and costs page
+        // 3 an extra 40 bytes. Merging the large bundles would cost the other page more.
         let packed =
             packed(vec![bundle(1, 100_000, "a"), bundle(2, 60_000, "b"), bundle(3, 40, "c"), bundle(7, 20, "d")]);
         let found: Vec<_> = packed.iter().map(|bundle| (bundle.rooms, bundle.bytes, bundle.modules.concat())).collect();

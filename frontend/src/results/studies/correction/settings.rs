@@ -1,4 +1,4 @@
-//! What the simulation of correction is asked: five numbers, and a run to learn from.
+//! Parameters of the correction study: five numbers and an optional run.
 
 use api::path;
 use api::run::{RunList, RunSummary};
@@ -14,10 +14,10 @@ use crate::form::Form;
 use crate::format;
 use crate::pointer;
 
-/// What is typed is asked after this pause.
+/// Delay between typing and the request.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(400);
 
-/// One number: its place, its name in the query, its unit, its range, and how many of the unit are one.
+/// Numeric parameter: JSON pointer, query key, label, unit, range, step.
 struct Number {
     pointer: &'static str,
     query: &'static str,
@@ -26,7 +26,7 @@ struct Number {
     least: f64,
     most: f64,
     step: f64,
-    /// 100 where people read percent and the query takes shares; 1 for counts, which are whole.
+    /// 100 for percentages, which the query expects as fractions; 1 for integer counts.
     scale: f64,
     default: f64,
 }
@@ -47,7 +47,8 @@ const fn count(pointer: &'static str, query: &'static str, label: &'static str, 
     Number { pointer, query, label, unit, least, most, step: 1.0, scale: 1.0, default }
 }
 
-/// As the server takes them. The defaults are a case of the paper's: 3 % of shapes, half the longest stage, 4 % to watch.
+/// Parameters in query order. The defaults follow a DFLOP case: 3 % slow shapes, half the longest
+/// stage, 4 % observation cost.
 const NUMBERS: [Number; 5] = [
     percent("/correction/anomaly", "anomaly", "Slow shapes", "% of all", 100.0, 3.0),
     percent("/correction/slowdown", "slowdown", "An item takes longer by", "% of the longest stage", 1000.0, 50.0),
@@ -56,7 +57,6 @@ const NUMBERS: [Number; 5] = [
     count("/correction/iterations", "iterations", "Length of the run", 60.0),
 ];
 
-/// The numbers as they are at first.
 fn defaults() -> Value {
     let mut document = json!({});
     for number in &NUMBERS {
@@ -65,7 +65,7 @@ fn defaults() -> Value {
     document
 }
 
-/// The query of a document, or what is wrong with it.
+/// Returns the query string, or the errors by field.
 fn query(document: &Value, run: Option<&str>) -> Result<String, FieldErrors> {
     let mut errors = FieldErrors::default();
     let mut pairs = Vec::new();
@@ -87,7 +87,7 @@ fn query(document: &Value, run: Option<&str>) -> Result<String, FieldErrors> {
     if errors.any_under("") { Err(errors) } else { Ok(pairs.join("&")) }
 }
 
-/// The settings of the card.
+/// Settings of the correction card.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     document: RwSignal<Value>,
@@ -95,13 +95,13 @@ pub(crate) struct Settings {
     unreadable: RwSignal<FieldErrors>,
     fields: RwSignal<std::collections::BTreeSet<String>>,
     run: RwSignal<Option<String>>,
-    /// The last query that was right.
+    /// Last valid query string.
     asked: RwSignal<String>,
     timer: StoredValue<Option<TimeoutHandle>>,
 }
 
 impl Settings {
-    /// As they are at first.
+    /// Creates the default settings.
     pub(crate) fn new() -> Self {
         let document = defaults();
         let asked = query(&document, None).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Settings {
         }
     }
 
-    /// What is to be asked.
+    /// Returns the last valid query string.
     pub(crate) fn query(self) -> String {
         self.asked.get()
     }
@@ -132,7 +132,7 @@ impl Settings {
         Form { document, errors, unreadable, fields, change }
     }
 
-    /// Looks at what is typed now, and asks it after a pause if nothing is wrong.
+    /// Validates the input. If it is valid, the query changes after [`PAUSE`].
     fn ask_soon(self) {
         let run = self.run.get_untracked();
         let found = self.document.with_untracked(|document| query(document, run.as_deref()));
@@ -154,7 +154,7 @@ impl Settings {
         });
     }
 
-    /// Everything as at first, without a run.
+    /// Restores the defaults and removes the run.
     fn reset(self) {
         self.run.set(None);
         self.document.set(defaults());
@@ -162,12 +162,12 @@ impl Settings {
     }
 }
 
-/// The fields.
+/// Input fields for the settings.
 #[component]
 pub(crate) fn SettingsForm(
-    /// What they change.
+    /// Edited settings.
     settings: Settings,
-    /// The scenario, whose own runs stand first.
+    /// Scenario. Runs compared with it are listed first.
     #[prop(into)]
     scenario: Signal<Option<String>>,
 ) -> impl IntoView {
@@ -185,7 +185,7 @@ pub(crate) fn SettingsForm(
     }
 }
 
-/// Which run to learn from.
+/// Selects the run from which the slow shapes are estimated.
 #[component]
 fn RunField(settings: Settings, scenario: Signal<Option<String>>) -> impl IntoView {
     let runs = RwSignal::new(None::<Result<Vec<RunSummary>, Failure>>);

@@ -1,4 +1,5 @@
-//! One layout of the sweep, whole: its timeline, why it lost, what binds it, who stands where.
+//! Details for a layout: timeline, comparison with the best layout, binding constraints, device
+//! placement.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::gantt::{Gantt, Legend, Selection, TimeWindow};
 use crate::notice::FailureNotice;
 use crate::results::placement;
 
-/// Behind the charts of all planners.
+/// Chart number, above the numbers for planners.
 const CHART: usize = 10_000;
 
-/// What is known of the chosen layout.
+/// Data for the selected layout.
 #[derive(Clone, Copy)]
 struct Shown {
     plan: RwSignal<Option<Arc<LayoutPlan>>>,
@@ -27,7 +28,7 @@ struct Shown {
     failure: RwSignal<Option<Failure>>,
     window: RwSignal<TimeWindow>,
     selection: RwSignal<Option<Selection>>,
-    /// Counts questions; an answer to an older one is dropped.
+    /// Request number. Responses to older requests are discarded.
     asked: StoredValue<u64>,
 }
 
@@ -59,12 +60,9 @@ impl Shown {
     }
 }
 
-/// The chosen layout, while there is one.
+/// Details for the selected layout. Hidden without a selection.
 #[component]
-pub(super) fn ChosenLayout(
-    /// The point.
-    point: Memo<Option<LayoutPoint>>,
-) -> impl IntoView {
+pub(super) fn ChosenLayout(point: Memo<Option<LayoutPoint>>) -> impl IntoView {
     let explore = use_explore();
     let shown = Shown {
         plan: RwSignal::new(None),
@@ -138,7 +136,7 @@ pub(super) fn ChosenLayout(
     }
 }
 
-/// The selected span in words.
+/// Describes the selected span.
 #[component]
 fn SelectedSpan(shown: Shown) -> impl IntoView {
     let details = move || {

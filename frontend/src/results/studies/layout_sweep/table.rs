@@ -1,4 +1,4 @@
-//! The points of the sweep as tables with a button each, for the keyboard and for whoever reads figures.
+//! Sweep points as tables with a button per row, for keyboard users and for exact values.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use leptos::prelude::*;
 use super::name;
 use crate::format;
 
-/// The front and the best of every freedom; all others behind a fold.
+/// Table with the Pareto front and the best layout of each kind. The other points are in an
+/// expandable table.
 #[component]
 pub(super) fn PointTables(
-    /// All points.
     sweep: Arc<LayoutSweep>,
-    /// Name of the point that is shown.
+    /// Name of the selected point.
     chosen: Signal<Option<String>>,
-    /// Told the name of a point to show.
+    /// Receives the name of the point to show.
     on_choose: Callback<String>,
 ) -> impl IntoView {
     let (first, rest) = ordered(&sweep);
@@ -36,7 +36,8 @@ pub(super) fn PointTables(
     }
 }
 
-/// Simulated points by tokens/s: those of the front and the best of every freedom, then the others.
+/// Sorts simulated points by tokens/s. The first list contains the Pareto front and the best layout
+/// of each kind, the second list contains the others.
 fn ordered(sweep: &LayoutSweep) -> (Vec<usize>, Vec<usize>) {
     let speed = |place: &usize| sweep.points[*place].figures.map_or(0.0, |figures| figures.tokens_per_s);
     let mut simulated: Vec<usize> =
