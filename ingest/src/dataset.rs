@@ -55,18 +55,18 @@ use planner::workload::preprocessing::Preprocessing;
 
 use sniff::Format;
 
-/// Most rows that one file may hold.
+/// Maximum number of rows in a file.
 pub const MAX_ROWS: usize = 5_000_000;
-/// Longest sample, in tokens.
+/// Maximum sample length, in tokens.
 pub const MAX_LENGTH: u32 = 1_000_000_000;
-/// Most images of one sample.
+/// Maximum number of images in a sample.
 pub const MAX_IMAGES: u32 = 1_000_000;
-/// Most bins of a histogram.
+/// Maximum number of histogram bins.
 pub const MAX_BINS: usize = 100_000;
-/// Characters of a token of English text; tokenizers of current models give 4 to 4.5.
+/// Characters per token of English text; tokenizers of current models give 4 to 4.5.
 pub const CHARACTERS_PER_TOKEN: f64 = 4.0;
 
-/// Choices of the user. The default decides by the table of names only.
+/// Import options that the user chooses. The default uses only the table of names.
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
     /// Column or key with the lengths; columns without a header are numbered from 1.
@@ -74,17 +74,18 @@ pub struct Options<'a> {
     /// Column whose lengths are added, for example the tokens of the completion. Used only with `column`; without both, prompt and
     /// completion are added.
     pub add: Option<&'a str>,
-    /// Column with the number of samples of each row; an empty name: every row is one sample.
+    /// Column with the number of samples per row. If the name is empty, each row is one sample.
     pub weight: Option<&'a str>,
-    /// Unit of the numbers; without it the name decides.
+    /// Unit of the numbers. Without it, the column name determines the unit.
     pub unit: Option<Unit>,
-    /// Characters per token of texts, and of numbers that count characters or bytes.
+    /// Characters per token, applied to texts and to numbers that count characters or bytes.
     pub characters_per_token: f64,
-    /// Counts the tokens of texts; replaces `characters_per_token` there.
+    /// Tokenizer that counts the tokens of texts; replaces `characters_per_token` for texts.
     pub tokenizer: Option<&'a Tokenizer>,
     /// Rule that converts media to items of the encoder and tokens of the backbone.
     pub preprocessing: Option<Preprocessing>,
-    /// Counts the rows by length, so that their number is not limited. Rows with images are refused.
+    /// Aggregates the rows by length, so that the row count is not limited. Rows with images are
+    /// rejected.
     pub as_histogram: bool,
 }
 
@@ -112,24 +113,24 @@ pub struct Imported {
     pub report: Report,
 }
 
-/// What an import read and what it did not.
+/// Report of an import: rows read, repaired and skipped.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
-    /// Format that was recognised, for example "CSV with header".
+    /// Detected format, for example "CSV with header".
     pub format: String,
     /// Source of the lengths, for example "column num_total_tokens".
     pub source: String,
-    /// Other columns or keys that can be chosen.
+    /// Other columns or keys that the user can choose.
     pub candidates: Vec<Candidate>,
     /// Rows read without a change.
     pub parsed: u64,
     /// Rows read after a repair: thousands separators, decimals, a missing image count.
     pub repaired: u64,
-    /// Rows left out.
+    /// Skipped rows.
     pub skipped: u64,
-    /// First row that was repaired or left out, and the reason.
+    /// First row that was repaired or skipped, and the reason.
     pub first_problem: Option<String>,
-    /// Media of the rows; `None` where rows hold none.
+    /// Media in the rows; `None` if the rows have no media.
     pub media: Option<MediaReport>,
     /// Assumptions that change the lengths, one sentence each.
     pub warnings: Vec<String>,
@@ -150,7 +151,7 @@ pub fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportErr
     }
     let mut plain = match (shaped, read(bytes, &Options { preprocessing: None, ..options.clone() })) {
         (Ok(_), plain) => plain?,
-        // Without media the rule is not the reason of the error.
+        // Without media, the rule did not cause the error.
         (Err(_), Ok(plain)) if plain.report.media.is_none() => plain,
         (Err(error), _) => return Err(error),
     };
@@ -168,7 +169,7 @@ fn read(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     read_unpacked(bytes, options)
 }
 
-/// Reads a file that is not packed by gzip or zstd.
+/// Reads a file that is not compressed with gzip or zstd.
 fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     if bytes.starts_with(megatron::MAGIC) {
         return megatron::import(bytes, options.column);
@@ -201,7 +202,7 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
     read_text(python::plain(&text).as_deref().unwrap_or(&text), options)
 }
 
-/// Reads a text by its form.
+/// Detects the format of a text and reads it.
 fn read_text(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let format = sniff::format(text);
     if let Some(plain) = quotes::unquote(text, format) {
@@ -219,7 +220,6 @@ fn read_text(text: &str, options: &Options<'_>) -> Result<Imported, ImportError>
     Ok(imported)
 }
 
-/// Reads the rows of a text.
 fn read_rows(text: &str, format: Format, options: &Options<'_>) -> Result<Imported, ImportError> {
     match format {
         Format::Numbers => numbers::import(text, options),

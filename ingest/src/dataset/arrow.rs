@@ -1,8 +1,8 @@
-//! Arrow IPC: streams as Hugging Face `save_to_disk` writes them, files, and Feather 2. Messages are read one after another, so that a
-//! file of any size takes the memory of one batch.
+//! Reads Arrow IPC: streams as Hugging Face `save_to_disk` writes them, files, and Feather 2. The
+//! messages are read sequentially, so that a file of any size needs the memory of one batch.
 //!
-//! A message is `0xffffffff | length of its header | header (flatbuffer) | body`; a file is `ARROW1` and two bytes, then a stream, then
-//! a footer that is not needed here.
+//! A message is `0xffffffff | header length | header (flatbuffer) | body`. A file is `ARROW1` and
+//! two bytes, then a stream, then a footer, which this reader ignores.
 
 pub(super) mod schema;
 pub(super) mod value;
@@ -24,26 +24,23 @@ use super::reader::Reader;
 use super::value::{Place, Row, Value};
 use super::{ImportError, Imported, Kind, Options, names};
 
-/// First bytes of a file.
 const MAGIC: &[u8] = b"ARROW1\0\0";
-/// First bytes of a message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Name of the format.
 const FORMAT: &str = "Arrow file";
-/// Most words of 8 bytes in front of the first message of a file.
+/// Maximum number of 8-byte words before the first message of a file.
 const MAX_START: usize = 8192;
-/// Largest header of a message, in bytes.
+/// Maximum size of a message header, in bytes.
 const MAX_HEADER: u64 = 16 << 20;
-/// Largest body of a message, packed and unpacked, in bytes.
+/// Maximum size of a message body, compressed and decompressed, in bytes.
 const MAX_BODY: u64 = 1 << 30;
 
 fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// Whether bytes are the start of an Arrow file or stream.
+/// Returns whether the bytes start an Arrow file or stream.
 pub fn is(bytes: &[u8]) -> bool {
-    // The header of the schema is the first message, of a length that is a multiple of 8 or 4.
+    // The first message contains the schema header; its length is a multiple of 8 or 4.
     let is_stream = bytes.starts_with(&CONTINUATION)
         && bytes[4..].first_chunk().is_some_and(|&length| (8..MAX_HEADER as u32).contains(&u32::from_le_bytes(length)));
     bytes.starts_with(MAGIC) || is_stream
@@ -54,7 +51,7 @@ pub fn import_from(source: impl Read, options: &Options<'_>) -> Result<Imported,
     contain(FORMAT, || {
         let mut messages = Messages::open(source)?;
         let columns = messages.schema.fields().iter().map(|field| {
-            // Digits in a column of text are numbers.
+            // A text column may contain numbers, so the values decide its kind.
             let kind = Some(schema::kind(field.data_type())).filter(|kind| *kind != Kind::Text);
             Column { name: field.name().clone(), kind }
         });
@@ -91,14 +88,12 @@ struct Messages<S> {
     dictionaries: HashMap<i64, ArrayRef>,
 }
 
-/// Header and body of a message.
 struct Message {
     header: Vec<u8>,
     body: Buffer,
 }
 
 impl<S: Read> Messages<S> {
-    /// Reads the schema.
     fn open(mut source: S) -> Result<Self, ImportError> {
         let mut start = [0; 8];
         source.read_exact(&mut start).map_err(|error| cut(&error))?;
@@ -130,7 +125,7 @@ impl<S: Read> Messages<S> {
         Ok(Self { source, schema: Arc::new(schema), version: message.version(), dictionaries: HashMap::new() })
     }
 
-    /// The next message with rows.
+    /// Returns the next message with rows, or `None` at the end.
     fn next_rows(&mut self) -> Result<Option<Message>, ImportError> {
         while let Some(message) = read(&mut self.source, None)? {
             let header = root_as_message(&message.header).map_err(|error| broken(error.to_string()))?;
@@ -149,7 +144,7 @@ impl<S: Read> Messages<S> {
         Ok(None)
     }
 
-    /// Some columns of a batch.
+    /// Decodes the given columns of a record batch.
     fn batch(&self, message: &Message, columns: &[usize]) -> Result<RecordBatch, ImportError> {
         let header = root_as_message(&message.header).map_err(|error| broken(error.to_string()))?;
         let batch = header.header_as_record_batch().ok_or_else(|| broken("a batch of rows is broken"))?;
@@ -160,7 +155,8 @@ impl<S: Read> Messages<S> {
     }
 }
 
-/// Refuses a batch whose packed buffers say that they unpack to more than [`MAX_BODY`], or that lie outside its body.
+/// Rejects a batch if its compressed buffers declare more than [`MAX_BODY`] decompressed bytes, or
+/// if they lie outside the body.
 fn check_size(batch: &Packed<'_>, body: &Buffer) -> Result<(), ImportError> {
     let is_packed = batch.compression().is_some();
     let mut unpacked = 0_u64;
@@ -172,7 +168,7 @@ fn check_size(batch: &Packed<'_>, body: &Buffer) -> Result<(), ImportError> {
             return Err(broken("a batch of rows lies outside its message: the file is cut"));
         };
         if is_packed && let Some(&length) = bytes.first_chunk::<8>() {
-            // -1 marks a buffer that is not packed.
+            // -1 marks an uncompressed buffer.
             unpacked = unpacked.saturating_add(u64::try_from(i64::from_le_bytes(length)).unwrap_or(0));
         }
     }
@@ -186,13 +182,14 @@ fn too_large(bytes: u64) -> ImportError {
     broken(format!("a batch of rows has {bytes} bytes; at most {MAX_BODY} are read. Write smaller batches"))
 }
 
-/// Reads a message; `None` at the end of the stream. `word` is its first word where that was read already.
+/// Reads a message; returns `None` at the end of the stream. `word` is the first word if it was
+/// already read.
 fn read(source: &mut impl Read, word: Option<[u8; 4]>) -> Result<Option<Message>, ImportError> {
     let mut length = word.unwrap_or_default();
     if word.is_none() && !fill(source, &mut length)? {
         return Ok(None);
     }
-    // Writers before version 0.15 begin with the length.
+    // Writers before version 0.15 write the length first.
     if length == CONTINUATION && !fill(source, &mut length)? {
         return Ok(None);
     }
@@ -213,7 +210,7 @@ fn read(source: &mut impl Read, word: Option<[u8; 4]>) -> Result<Option<Message>
     Ok(Some(Message { header, body }))
 }
 
-/// Fills a word; false at the end of the source.
+/// Fills a word; returns false at the end of the source.
 fn fill(source: &mut impl Read, word: &mut [u8; 4]) -> Result<bool, ImportError> {
     match source.read_exact(word) {
         Ok(()) => Ok(true),
@@ -222,7 +219,7 @@ fn fill(source: &mut impl Read, word: &mut [u8; 4]) -> Result<bool, ImportError>
     }
 }
 
-/// Bytes of the source, which takes memory only for what is there.
+/// Reads `length` bytes. It allocates memory only for bytes that the source contains.
 fn bytes(source: &mut impl Read, length: u64) -> Result<Vec<u8>, ImportError> {
     let mut bytes = Vec::new();
     source.by_ref().take(length).read_to_end(&mut bytes).map_err(|error| cut(&error))?;

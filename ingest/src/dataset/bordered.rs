@@ -1,23 +1,24 @@
-//! Tables as shells and libraries print them: psql, MySQL, Spark `show()`, DuckDB, polars, Markdown. Excel's `sep=;` line.
+//! Removes the borders of printed tables: psql, MySQL, Spark `show()`, DuckDB, polars, Markdown.
+//! Also handles Excel's `sep=;` line.
 //!
-//! They become tables with bars at both ends of each line, or a table without its first line. Lines that are dropped become empty, so that
-//! the numbers of lines in messages stay those of the file.
+//! The result is a table with bars at both ends of each line, or a table without its first line.
+//! Dropped lines become empty, so that line numbers in messages match the file.
 
-/// What a printed table states about the rows that it leaves out.
+/// Warning for a printed table that omits rows.
 pub(super) const SHORTENED: &str =
     "The printed table is shortened: some rows are missing. Export the table as CSV or Parquet to read all of them.";
 
-/// Lines from which borders are recognised.
+/// Number of lines used to detect borders.
 const HEAD: usize = 20;
 
-/// A table without borders, and whether rows are missing in the print.
+/// A table without borders, and a flag for rows that the print omits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plain {
     pub(super) text: String,
     pub(super) is_shortened: bool,
 }
 
-/// The plain form of a printed table; `None` for every other text.
+/// Returns the text without table borders; `None` if the text is not a printed table.
 pub(super) fn strip(text: &str) -> Option<Plain> {
     if let Some(text) = without_separator_line(text) {
         return Some(Plain { text, is_shortened: false });
@@ -53,14 +54,15 @@ pub(super) fn strip(text: &str) -> Option<Plain> {
     (rows > 1).then(|| Plain { text: lines.join("\n"), is_shortened })
 }
 
-/// Excel reads `sep=;` in the first line as the separator of the cells.
+/// Removes the line `sep=;`, in which Excel declares the cell separator.
 fn without_separator_line(text: &str) -> Option<String> {
     let (first, rest) = text.split_once('\n')?;
     let separator = first.trim().strip_prefix("sep=")?;
     (separator.chars().count() <= 1).then(|| format!("\n{rest}"))
 }
 
-/// A table of one column as psql prints it: a name, a line of dashes, values, and the number of rows.
+/// Converts a one-column table that psql prints: a name, a line of dashes, values, and the row
+/// count.
 fn single_column(text: &str) -> Option<String> {
     let mut lines = text.lines();
     let (name, rule) = (lines.next()?.trim(), lines.next()?.trim());
@@ -74,7 +76,8 @@ fn single_column(text: &str) -> Option<String> {
     Some(std::iter::once(name).chain(std::iter::once("")).chain(values).collect::<Vec<_>>().join("\n"))
 }
 
-/// A line of dashes and corners, such as `+----+-----+`, `---- | ----` or `├────┼────┤`.
+/// Returns whether a line contains only dashes and corners, such as `+----+-----+`, `---- | ----`
+/// or `├────┼────┤`.
 fn is_rule(line: &str) -> bool {
     let line = line.trim();
     let is_border = |c: char| matches!(c, '-' | '=' | '+' | '|' | ':' | ' ' | '\u{2500}'..='\u{257f}');
@@ -82,7 +85,7 @@ fn is_rule(line: &str) -> bool {
     line.chars().all(is_border) && line.chars().filter(|&c| is_dash(c)).count() > 2
 }
 
-/// A line with cells between bars.
+/// Returns whether a line has cells between bars.
 fn is_row(line: &str) -> bool {
     !is_rule(line) && line.contains(is_bar)
 }
@@ -99,12 +102,13 @@ fn cells(line: &str) -> Vec<&str> {
     line.trim().trim_matches(is_bar).split(is_bar).map(str::trim).collect()
 }
 
-/// Cells of dashes or ellipses, between the names and the types of polars, or in place of rows that are missing.
+/// Returns whether all cells are dashes or ellipses. polars prints them between names and types,
+/// and in place of omitted rows.
 fn is_filler(cells: &[&str]) -> bool {
     cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | '…' | '·' | '.')))
 }
 
-/// The type of a column, as polars and DuckDB print it below the name.
+/// Returns whether a cell is a column type as polars and DuckDB print it below the name.
 fn is_type(cell: &str) -> bool {
     let name = cell.to_lowercase();
     let name = name.trim_end_matches("[]");

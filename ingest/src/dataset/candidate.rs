@@ -1,4 +1,4 @@
-//! Columns that can be chosen as the lengths.
+//! Columns that the user can choose as lengths.
 
 use planner::outcome::HistogramColumns;
 
@@ -8,52 +8,53 @@ use super::text::Meter;
 use super::value::Row;
 use super::{Kind, Meaning, Options, Unit, names};
 
-/// Most candidates of a file.
+/// Maximum number of candidates per file.
 pub(super) const MAX_CANDIDATES: usize = 50;
 
-/// The note of a list whose values may be lengths.
+/// Note for a list whose values may be lengths.
 const LISTED: &str =
     "the elements of each list are counted; if they are lengths themselves, upload them as one list of numbers";
-/// The note of a list whose values are lengths by the name of the list.
+/// Note for a list whose name says that the values are lengths.
 const LENGTHS: &str = "the elements of each list are read as lengths of samples";
 
-/// A column or key that can be chosen as the lengths of the samples.
+/// A column or key that the user can choose as the sample lengths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Its name; columns without a header are numbered from 1.
+    /// Column name; columns without a header are numbered from 1.
     pub name: String,
     /// Kind of its values.
     pub kind: Kind,
-    /// Its meaning by the table of names.
+    /// Meaning by the table of names.
     pub meaning: Meaning,
-    /// Up to five values as the file shows them, clipped to 40 characters.
+    /// Up to five values in the file's notation, clipped to 40 characters.
     pub samples: Vec<String>,
-    /// Lengths in tokens of the first rows if this column is chosen; `None` if it gives no length.
+    /// Lengths of the first rows in tokens if the user chooses this column; `None` if the column
+    /// gives no length.
     pub preview: Option<HistogramColumns>,
-    /// What the values look like, in one sentence.
+    /// Description of the values, in one sentence.
     pub note: Option<String>,
 }
 
 impl Candidate {
-    /// A candidate of which the name and a note are known.
+    /// Creates a candidate from a name and a note.
     pub(super) fn noted(name: &str, note: &str) -> Self {
         Self { note: Some(note.to_owned()), ..Self::named(name.chars().take(80).collect()) }
     }
 
-    /// A candidate of which only the name is known.
+    /// Creates a candidate from a name.
     pub(super) fn named(name: String) -> Self {
         Self { name, kind: Kind::Empty, meaning: Meaning::Unknown, samples: Vec::new(), preview: None, note: None }
     }
 }
 
-/// Columns for a person to choose from, each with the lengths that it gives in the first rows.
+/// Returns the candidate columns, each with a preview of the lengths in the first rows.
 pub(super) fn candidates(
     profiles: &[Profile],
     head: &[&Row<'_>],
     options: &Options<'_>,
     without: &[Part],
 ) -> Vec<Candidate> {
-    /// Rows whose texts are encoded for a preview.
+    /// Number of rows that the tokenizer encodes for a preview.
     const ENCODED: usize = 100;
     let meter = Meter::new(options);
     let candidate = |(index, own): (usize, &Profile)| {
@@ -106,7 +107,7 @@ pub(super) fn candidates(
         .iter()
         .enumerate()
         .filter(|(index, own)| {
-            // Every member of a list of records has the name of the list in Parquet.
+            // In Parquet, all members of a list of records have the list's name.
             let is_repeated = profiles[..*index].iter().any(|before| before.name == own.name);
             !is_repeated && without.iter().all(|part| part.index != *index)
         })

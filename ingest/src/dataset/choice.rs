@@ -1,4 +1,4 @@
-//! The columns that hold the lengths, by the choices of the user or by the table of names.
+//! Selects the columns that contain the lengths, by user options or by the table of names.
 
 use super::number::Notation;
 use super::profile::Profile;
@@ -31,56 +31,56 @@ use weight::Weight;
 /// A column whose values are added to the length of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
-    /// Place among the columns.
+    /// Column index.
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) measure: Measure,
-    /// What the first rows demand of its values.
+    /// Constraints from the first rows.
     rule: Rule,
 }
 
 impl Part {
-    /// A column by its profile.
     pub(super) fn new(index: usize, own: &Profile, measure: Measure) -> Self {
         Self { index, name: own.name.clone(), measure, rule: Rule::of(own) }
     }
 }
 
-/// How a value becomes a length.
+/// Conversion of a value to a length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Measure {
     /// The number itself, in tokens or divided by the characters per token.
     Number(Notation, Unit),
-    /// The elements of a list.
+    /// Number of list elements.
     Elements,
-    /// The text or the messages.
+    /// Length of the text or messages.
     Text,
 }
 
-/// The columns of a file that are read.
+/// The selected columns of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
-    /// Their lengths are added.
+    /// Columns whose lengths are added.
     pub(super) parts: Vec<Part>,
-    /// Number of samples of each row.
+    /// Number of samples per row: column index, name and notation.
     pub(super) weight: Option<(usize, String, Notation)>,
-    /// Images of each row.
+    /// Images per row: column index, name, kind and notation.
     pub(super) images: Option<(usize, String, Kind, Notation)>,
-    /// The samples that are packed into each row.
+    /// Samples packed into each row.
     pub(super) packed: Option<Packed>,
-    /// `<image>` in texts is an image: texts are messages, or the file names images.
+    /// True if `<image>` in a text counts as an image: the texts are messages, or the file names
+    /// images.
     pub(super) has_placeholders: bool,
     /// Assumptions, one sentence each.
     pub(super) warnings: Vec<String>,
 }
 
 impl Choice {
-    /// The sum of columns, without images and weights.
+    /// Creates a choice that adds the columns, without images and weights.
     pub(super) const fn of(parts: Vec<Part>) -> Self {
         Self { parts, weight: None, images: None, packed: None, has_placeholders: false, warnings: Vec::new() }
     }
 
-    /// The columns by the choices of the user, or by names. `head` holds the first rows.
+    /// Selects the columns by user options or by names. `head` contains the first rows.
     pub(super) fn new(profiles: &[Profile], head: &[&Row<'_>], options: &Options<'_>) -> Result<Self, ImportError> {
         let mut repeated = Vec::new();
         let parts = if let Some(name) = options.column {
@@ -179,7 +179,7 @@ impl Choice {
         Ok(Self { parts, weight, images, packed, has_placeholders, warnings })
     }
 
-    /// Source of the lengths, for example "column prompt_tokens + completion_tokens".
+    /// Description of the length source, for example "column prompt_tokens + completion_tokens".
     pub(super) fn source(&self, noun: &str, has_tokenizer: bool) -> String {
         if let Some(packed) = self.packed.as_ref().filter(|packed| !packed.is_single()) {
             return format!("samples in the rows of {noun} {}", packed.name);
@@ -199,12 +199,11 @@ impl Choice {
         format!("{what}{noun}{plural} {}{weight}", names.join(" + "))
     }
 
-    /// Whether lengths are numbers of the file.
+    /// Returns whether the lengths are numbers from the file.
     pub(super) fn reads_numbers(&self) -> bool {
         self.parts.iter().all(|part| matches!(part.measure, Measure::Number(..)))
     }
 
-    /// Whether a column is read.
     pub(super) fn reads(&self, index: usize) -> bool {
         self.parts.iter().any(|part| part.index == index)
             || self.weight.as_ref().is_some_and(|(own, ..)| *own == index)
@@ -213,14 +212,14 @@ impl Choice {
     }
 }
 
-/// The only column of a file without names: plain numbers are lengths.
+/// Selects the only column of a file without names: plain numbers are lengths.
 pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, ImportError> {
     if matches!(own.kind, Kind::Text | Kind::Chat) {
         let parts = vec![Part::new(0, own, Measure::Text)];
         let warnings = sentences(std::slice::from_ref(own), &parts, &[], &[], options);
         return Ok(Choice { warnings, ..Choice::of(parts) });
     }
-    // Numbers with decimals are seconds, shares or scores rather than tokens.
+    // Numbers with decimals are probably seconds, shares or scores, not tokens.
     let has_decimals = own.is_fractional && own.notation.is_ok() && options.unit.is_none();
     if own.kind != Kind::Number || has_decimals {
         return Err(ImportError::Unclear { candidates: Vec::new() });
@@ -238,7 +237,7 @@ pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, Im
     Ok(Choice { warnings, ..Choice::of(parts) })
 }
 
-/// The column of a name: equal, or equal by its letters and digits.
+/// Finds a column by exact name, or by a name with equal letters and digits.
 fn find(profiles: &[Profile], name: &str) -> Result<usize, ImportError> {
     profiles
         .iter()
@@ -250,7 +249,7 @@ fn find(profiles: &[Profile], name: &str) -> Result<usize, ImportError> {
         })
 }
 
-/// The columns that the user chooses.
+/// Returns the columns that the user names.
 fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec<Part>, ImportError> {
     let mut parts = Vec::new();
     for name in [Some(name), options.add.filter(|name| !name.is_empty())].into_iter().flatten() {
@@ -270,14 +269,14 @@ fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec
     Ok(parts)
 }
 
-/// Whether the values of a list may be lengths themselves, as those of `seqlens: [512, 733]` are.
+/// Returns whether list values may be lengths themselves, as in `seqlens: [512, 733]`.
 pub(super) fn is_list_of_lengths(own: &Profile) -> bool {
     own.kind == Kind::ListOfNumbers
         && matches!(own.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
         && !token_ids::are_listed(&own.name)
 }
 
-/// How the values of a column become lengths; `None` if they do not.
+/// Returns the conversion of column values to lengths; `None` if there is none.
 pub(super) fn measure(own: &Profile, unit: Unit) -> Option<Measure> {
     if rule::text_of(own) != TextOf::Whole {
         return Some(Measure::Text);

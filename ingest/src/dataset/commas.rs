@@ -1,22 +1,23 @@
-//! Commas in the numbers of a table whose cells are separated by semicolons: `754,000` is 754000 in English and 754 in most of Europe.
+//! Interprets commas in tables with semicolon separators: `754,000` is 754000 in English and 754 in
+//! large parts of Europe.
 
 use super::number::is_grouped;
 
-/// What the numbers of a column show so far.
+/// Evidence about the comma notation of a column.
 #[derive(Debug, Default)]
 pub(super) struct Commas {
-    /// The first number with a comma in front of three digits.
+    /// First number with a comma before three digits.
     grouped: Option<String>,
-    /// A whole number of at most three digits.
+    /// True if the column has an integer with at most three digits.
     has_small: bool,
-    /// A whole number of more digits.
+    /// True if the column has an integer with more than three digits.
     has_large: bool,
-    /// A number that has one reading, such as `1261,5`.
+    /// True if a number has only one interpretation, such as `1261,5`.
     is_decided: bool,
 }
 
 impl Commas {
-    /// Takes a cell.
+    /// Adds a cell to the evidence.
     pub(super) fn see(&mut self, cell: &str) {
         let digits = cell.trim().trim_start_matches(['-', '+']);
         let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'.'));
@@ -34,7 +35,8 @@ impl Commas {
         }
     }
 
-    /// A number with two readings, if no other number of the column decides. Beside whole numbers below 1000 only, a comma separates thousands.
+    /// Returns an ambiguous number if no other number of the column resolves it. If all other
+    /// numbers are integers below 1000, a comma separates thousands.
     pub(super) fn ambiguous(&self) -> Option<&str> {
         let are_thousands = self.has_small && !self.has_large;
         self.grouped.as_deref().filter(|_| !self.is_decided && !are_thousands)

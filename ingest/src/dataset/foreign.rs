@@ -1,4 +1,4 @@
-//! Formats that are not read, with the way to a format that is.
+//! Detects unsupported formats and suggests a conversion.
 
 use super::ImportError;
 
@@ -37,7 +37,7 @@ const MAGIC: [(&[u8], &str, &str); 7] = [
     ),
 ];
 
-/// The error of a file in a format that is not read; `None` for other files.
+/// Returns the error for an unsupported format; `None` for other files.
 pub(super) fn refuse(bytes: &[u8]) -> Option<ImportError> {
     let binary = |looks_like, remedy| Some(ImportError::Binary { looks_like, remedy });
     if let Some((_, looks_like, remedy)) = MAGIC.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
@@ -54,7 +54,8 @@ pub(super) fn refuse(bytes: &[u8]) -> Option<ImportError> {
     if (2..100 << 20).contains(&length) && rest.starts_with(b"{\"") {
         return binary("a safetensors file", "it holds weights; upload the lengths of a dataset");
     }
-    // A record is its length, a checksum, and a message of tf.train.Example, whose first field has tag 0x0a.
+    // A record is its length, a checksum, and a tf.train.Example message, whose first field has tag
+    // 0x0a.
     if (2..1 << 32).contains(&length) && rest.get(4) == Some(&0x0a) && bytes.contains(&0) {
         return binary("a TFRecord file", "write the length of each record into a text or CSV file");
     }

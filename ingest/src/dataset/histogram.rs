@@ -1,6 +1,7 @@
-//! Histograms of lengths: "hist/1", and the forms that other programs write.
+//! Reads histograms of lengths: the format "hist/1", and formats that other programs write.
 //!
-//! [`table`], [`json`] and [`text`] recognise a form and return its histogram, or `None` if the input has none of the forms.
+//! [`table`], [`json`] and [`text`] detect a format and return the histogram, or `None` if the
+//! input matches no format.
 
 mod bins;
 mod columns;
@@ -28,10 +29,11 @@ use super::{ImportError, Imported, MAX_BINS, MAX_LENGTH, Options, Report};
 /// Name of the histogram format.
 pub(super) const SCHEMA: &str = "hist/1";
 
-/// Histograms with fractions as edges, all of them below this, are not those of lengths.
+/// If all edges are below this value and some are fractions, the histogram does not contain
+/// lengths.
 const SMALL: f64 = 20.0;
 
-/// Checks a histogram. Equal neighbouring edges are a point mass.
+/// Validates a histogram. Two equal adjacent edges are a point mass.
 pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> Result<Imported, ImportError> {
     let refuse = |detail: String| Err(ImportError::Histogram { detail });
     if unit.is_some_and(|unit| unit != "tokens") {
@@ -66,7 +68,7 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
             return refuse(format!("bin {} counts samples shorter than one token", index + 1));
         }
     }
-    // Edges of a stated unit are lengths.
+    // With a declared unit, the edges are lengths.
     if unit.is_none() && edges.iter().all(|&edge| edge < SMALL) && edges.iter().any(|edge| edge.fract() != 0.0) {
         return refuse(format!(
             "its edges are fractions below {SMALL}, as those of scores and seconds are. If they are lengths in tokens, write \
@@ -90,10 +92,11 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
     Ok(Imported { dataset: Dataset::Histogram { edges, counts }, report })
 }
 
-/// Largest JSON document that is looked through for a histogram, in bytes.
+/// Maximum size of a JSON document that is searched for a histogram, in bytes.
 const MAX_DOCUMENT: usize = 8 << 20;
 
-/// The histogram of a text; `None` if the text has none of the forms. Columns that the user chooses are read as rows.
+/// Returns the histogram of a text; `None` if the text matches no format. If the user chooses
+/// columns, they are read as rows.
 pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let has_choice = options.column.is_some() || options.weight.is_some();
     match format {
@@ -105,7 +108,7 @@ pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Op
         Format::Json if text.len() <= MAX_DOCUMENT && !text.contains("\"schema\"") => {
             match serde_json::from_str(text) {
                 Ok(document) => json::read(&document),
-                // Python writes what is no JSON.
+                // Python may write invalid JSON.
                 Err(_) => text::read(text),
             }
         }
@@ -114,7 +117,7 @@ pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Op
     }
 }
 
-/// The histogram of rows with edges and counts under their names; `None` for other rows.
+/// Returns the histogram of rows with named edges and counts; `None` for other rows.
 pub(super) fn of_edges(
     format: &str,
     header: &[String],
@@ -132,23 +135,23 @@ pub(super) fn of_edges(
     table::read_rows(format, header, rows, None)
 }
 
-/// Whether a number lies inside a bin such as `0-512`; `None` if the text is no bin.
+/// Returns whether a number is inside a bin such as `0-512`; `None` if the text is not a bin.
 pub(super) fn is_inside(bin: &str, number: f64) -> Option<bool> {
     let bin = interval::read(bin)?;
     Some(bin.left <= number && bin.right.is_none_or(|right| number <= right))
 }
 
-/// Whether a text is a word for the sum of rows.
+/// Returns whether a text labels a sum of rows.
 pub(super) fn is_total(text: &str) -> bool {
     known::is_total(text)
 }
 
-/// A name in lower case, with underscores.
+/// Normalizes a name to lower case with underscores.
 fn normal(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '-', '.'], "_")
 }
 
-/// Samples by length as a histogram with a bin of no width for every length.
+/// Builds a histogram with a zero-width bin for each length.
 pub(super) fn weighted(weights: BTreeMap<u32, f64>, report: Report) -> Result<Imported, ImportError> {
     let points = weights.into_iter().map(|(length, samples)| (f64::from(length), samples)).collect();
     let Imported { dataset, report: own } = bins::exact(Form::new("", ""), points)?;
@@ -156,7 +159,7 @@ pub(super) fn weighted(weights: BTreeMap<u32, f64>, report: Report) -> Result<Im
     Ok(Imported { dataset, report: Report { warnings, ..report } })
 }
 
-/// Rows without images as a histogram; other datasets stay as they are.
+/// Converts rows without images to a histogram; returns other datasets unchanged.
 pub fn of_rows(imported: Imported) -> Result<Imported, ImportError> {
     match &imported.dataset {
         Dataset::Rows { text_tokens, images, shaped: None } if images.iter().all(|&images| images == 0) => {
@@ -170,12 +173,12 @@ pub fn of_rows(imported: Imported) -> Result<Imported, ImportError> {
     }
 }
 
-/// The error of a form that cannot be read.
+/// Creates the error for unreadable input.
 fn refuse(detail: impl Into<String>) -> ImportError {
     ImportError::Histogram { detail: detail.into() }
 }
 
-/// A number of a cell. Thousands separators are accepted, other words are not numbers.
+/// Parses a cell as a number. Thousands separators are accepted; words are not numbers.
 fn number(cell: &str) -> Option<f64> {
     match super::number::read(cell)? {
         super::number::Number::Whole(whole) => Some(whole as f64),
@@ -183,12 +186,12 @@ fn number(cell: &str) -> Option<f64> {
     }
 }
 
-/// A count, or a share in percent such as `12.5%`.
+/// Parses a count, or a share in percent such as `12.5%`.
 fn count(cell: &str) -> Option<f64> {
     number(cell).or_else(|| percent(cell))
 }
 
-/// A share in percent.
+/// Parses a share in percent.
 fn percent(cell: &str) -> Option<f64> {
     match super::number::quantity(cell)? {
         (value, super::number::Suffix::Percent) => Some(value),

@@ -1,4 +1,4 @@
-//! JSON documents: a list of rows, columns by name, one row, or a histogram.
+//! Reads JSON documents: a list of rows, named columns, one row, or a histogram.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,17 +17,17 @@ mod frames;
 mod paragraphs;
 mod several;
 
-/// Most keys of an object at the top of a document that holds columns.
+/// Maximum number of keys in a top-level object that contains columns.
 const MAX_KEYS: usize = 1000;
-/// Most values of an object at the top of a document, nested ones included.
+/// Maximum number of values in a top-level object, including nested values.
 const MAX_VALUES: usize = 2 * MAX_ROWS;
-/// Keys of lists of rows inside an object.
+/// Keys of row lists inside an object.
 const ROWS: [&str; 8] = ["data", "rows", "samples", "examples", "instances", "items", "train", "requests"];
 
-/// Beginnings of the names of splits.
+/// Prefixes of split names.
 const SPLITS: [&str; 5] = ["train", "test", "val", "dev", "eval"];
 
-/// Reads JSON documents: one, or several in a row.
+/// Reads one or several consecutive JSON documents.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     match document(text, options) {
         Err(broken @ ImportError::Json { .. }) => several::read(text, options).unwrap_or(Err(broken)),
@@ -35,7 +35,6 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     }
 }
 
-/// Reads one JSON document.
 fn document(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let budget = Cell::new(MAX_VALUES);
     let mut state = Document {
@@ -57,7 +56,7 @@ fn document(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> 
     }
 }
 
-/// Reads an object at the top of a document.
+/// Reads a top-level object.
 fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
     let text = |key: &str| {
         fields.iter().find_map(|(name, value)| match value {
@@ -112,7 +111,7 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         reader.push(Place { what: "row", number: 1 }, Row::Object(fields))?;
         return reader.finish("JSON object");
     }
-    // `{"version": 1, "data": [{..}, {..}]}`: the rows are inside.
+    // `{"version": 1, "data": [{..}, {..}]}`: the rows are nested.
     let has_rows = |value: &Value<'_>| matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Object(_))));
     let is_rows = |(name, value): &(std::borrow::Cow<'_, str>, Value<'_>)| ROWS.contains(&&**name) && has_rows(value);
     if let Some(place) = fields.iter().position(is_rows) {
@@ -156,7 +155,8 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     columns(fields, options)
 }
 
-/// What a page of the dataset viewer leaves out: rows of other pages, and the ends of long values.
+/// Returns warnings about data that a response of the dataset viewer omits: further rows, and
+/// truncated values.
 fn page(fields: &Members<'_>, rows: &List<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let total = fields.iter().find_map(|(name, value)| match value {
@@ -184,14 +184,14 @@ fn page(fields: &Members<'_>, rows: &List<'_>) -> Vec<String> {
     found
 }
 
-/// Whether a name is that of a split of a dataset.
+/// Returns whether a name denotes a dataset split.
 fn is_split(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SPLITS.iter().any(|split| name.starts_with(split))
 }
 
-/// The only object of an object without lists, or the first of one for each split, if it holds lists of lengths:
-/// `{"stats": {"lengths": [..]}}`.
+/// Returns the single nested object of an object without lists, or the first object of several
+/// splits, if it contains lists of lengths: `{"stats": {"lengths": [..]}}`.
 fn only_lists<'f, 'v>(fields: &'f Members<'v>) -> Option<(&'f str, &'f Members<'v>)> {
     let objects: Vec<(&str, &Members<'v>)> = fields
         .iter()
@@ -211,7 +211,8 @@ fn only_lists<'f, 'v>(fields: &'f Members<'v>) -> Option<(&'f str, &'f Members<'
     (is_clear && !has_list && first.1.iter().any(are_lengths)).then_some(first)
 }
 
-/// The first list of an object under the name of a length with a list for each split: `{"lengths": {"train": [..], "val": [..]}}`.
+/// Returns the first list of a nested object that has a length name and one list per split:
+/// `{"lengths": {"train": [..], "val": [..]}}`.
 fn split_lists<'f, 'v>(fields: &'f Members<'v>) -> Option<(&'f str, &'f str, &'f List<'v>)> {
     let [(name, Value::Object(inner))] = fields.as_slice() else { return None };
     let lists: Vec<(&str, &List<'v>)> = inner
@@ -228,7 +229,8 @@ fn split_lists<'f, 'v>(fields: &'f Members<'v>) -> Option<(&'f str, &'f str, &'f
     is_length.then_some((name, split, list))
 }
 
-/// Checks the texts of an object with lists of numbers; the result is a sentence about those that are not understood.
+/// Checks the texts of an object with number lists. Returns a warning about texts that are not
+/// understood.
 fn check_texts(fields: &Members<'_>, options: &Options<'_>) -> Result<Option<String>, ImportError> {
     let is_text = |value: &Value<'_>| matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Text(_))));
     let has_numbers = !fields.iter().any(|(_, value)| is_text(value));
@@ -247,7 +249,7 @@ fn check_texts(fields: &Members<'_>, options: &Options<'_>) -> Result<Option<Str
     }
 }
 
-/// Columns of values by name.
+/// Reads named columns.
 fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
     let sentence = check_texts(&fields, options)?;
     let lists: Vec<(String, List<'_>)> = fields
@@ -285,7 +287,7 @@ fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Impor
     Ok(imported)
 }
 
-/// Columns without media are equally long.
+/// Checks that all columns without media have equal length.
 fn check_lengths(lists: &[(String, List<'_>)], reader: &Reader<'_>) -> Result<(), ImportError> {
     if reader.reads_media() {
         return Ok(());
@@ -301,7 +303,7 @@ fn check_lengths(lists: &[(String, List<'_>)], reader: &Reader<'_>) -> Result<()
     }
 }
 
-/// Whether an object is one row and not columns by name.
+/// Returns whether an object is one row, and not named columns.
 fn is_row(fields: &Members<'_>) -> bool {
     let lists: Vec<(&str, &List<'_>, Profile)> = fields
         .iter()
@@ -335,7 +337,7 @@ fn is_row(fields: &Members<'_>) -> bool {
         })
 }
 
-/// The name of an index that holds sizes of shards and no lengths.
+/// Returns the name of a shard index, which contains shard sizes and no lengths.
 fn index_of_shards(fields: &Members<'_>) -> Option<&'static str> {
     let is_shard =
         |name: &str| [".tar", ".mds", ".zst", ".parquet", ".bin", ".gz"].iter().any(|end| name.ends_with(end));
@@ -367,14 +369,14 @@ fn numbers(fields: &Members<'_>, key: &str) -> Result<Vec<f64>, ImportError> {
         .collect()
 }
 
-/// The document as far as it was read.
+/// A partially read document.
 struct Document<'o, 'b, 'de> {
     reader: Reader<'o>,
     shape: Shape,
-    /// Fields of an object.
+    /// Object fields.
     fields: Members<'de>,
     refusal: Option<ImportError>,
-    /// Values that may still be stored.
+    /// Number of values that may still be stored.
     budget: &'b Cell<usize>,
 }
 

@@ -1,17 +1,18 @@
-//! What Python's `json` writes and JSON does not know: `NaN`, `Infinity` and `-Infinity`.
+//! Handles `NaN`, `Infinity` and `-Infinity`, which Python's `json` writes although JSON does not
+//! allow them.
 
 use serde::de::IgnoredAny;
 
-/// Words that stand for no number.
+/// Words for non-finite numbers.
 const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
 
-/// Whether a text is a JSON document, with or without these numbers.
+/// Returns whether a text is a JSON document, with or without these words.
 pub(super) fn is_document(text: &str) -> bool {
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     is_json(text) || without_nan(text).is_some_and(|plain| is_json(&plain))
 }
 
-/// The text with `null` in place of numbers that are none; `None` if it has no such number.
+/// Replaces non-finite numbers by `null`; returns `None` if the text has none.
 pub(super) fn without_nan(text: &str) -> Option<String> {
     if !text.contains("NaN") && !text.contains("Infinity") {
         return None;
@@ -38,7 +39,7 @@ pub(super) fn without_nan(text: &str) -> Option<String> {
     is_changed.then_some(plain)
 }
 
-/// Length of a string with its quotes, in bytes.
+/// Returns the length of a string including quotes, in bytes.
 fn string_end(text: &str) -> usize {
     let mut is_escaped = true;
     for (at, byte) in text.bytes().enumerate() {

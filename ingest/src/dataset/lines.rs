@@ -1,10 +1,10 @@
-//! JSONL: one JSON document per line.
+//! Reads JSONL: one JSON document per line.
 
 use super::reader::Reader;
 use super::value::{Place, Row};
 use super::{ImportError, Imported, Options, json_text};
 
-/// Reads JSON lines. A line that is not JSON is left out.
+/// Reads JSON lines. Skips a line that is not JSON.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let mut reader = Reader::new(options);
     for (number, line) in (1..).zip(text.lines()) {
@@ -13,7 +13,7 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     reader.finish("JSONL")
 }
 
-/// Takes a line; a blank one is no row.
+/// Reads a line. A blank line is not a row.
 pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(), ImportError> {
     if line.trim().is_empty() {
         return Ok(());

@@ -1,15 +1,15 @@
-//! What a column holds: the kind of its values, its meaning, and the unit of its numbers.
+//! Column properties: kind of the values, meaning, and unit of the numbers.
 
-/// Kind of the values of a column, by the type of the file or by the first values.
+/// Kind of the column values, by the file's type or by the first values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// No value.
     Empty,
-    /// Numbers: whole, floating-point, decimal, or text that holds a number.
+    /// Integer, floating-point or decimal numbers, or texts that contain a number.
     Number,
     /// Text.
     Text,
-    /// Messages of a conversation with a role and a text each.
+    /// Conversation messages with a role and a text each.
     Chat,
     /// Lists of numbers.
     ListOfNumbers,
@@ -23,18 +23,18 @@ pub enum Kind {
     Object,
     /// True or false.
     Boolean,
-    /// Instants.
+    /// Timestamps.
     Timestamp,
-    /// Days.
+    /// Dates.
     Date,
-    /// Times of a day, or durations with a unit.
+    /// Times of day, or durations with a unit.
     Duration,
     /// Bytes that are not text.
     Binary,
 }
 
 impl Kind {
-    /// Name in a sentence, for example "numbers".
+    /// Returns the display name, for example "numbers".
     pub const fn title(self) -> &'static str {
         match self {
             Self::Empty => "no values",
@@ -55,7 +55,7 @@ impl Kind {
     }
 }
 
-/// Unit of the numbers of a column.
+/// Unit of the numbers in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
     /// Tokens.
@@ -71,7 +71,7 @@ impl Unit {
     /// Every unit.
     pub const ALL: [Self; 3] = [Self::Tokens, Self::Characters, Self::Bytes];
 
-    /// Stable identifier, also the name in a sentence.
+    /// Returns the stable identifier, which is also the display name.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
@@ -80,7 +80,7 @@ impl Unit {
         }
     }
 
-    /// The unit of an identifier.
+    /// Parses an identifier.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.id() == id)
     }
@@ -89,33 +89,33 @@ impl Unit {
 /// Meaning of a column, by the table of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// Length of the whole sample.
+    /// Length of the complete sample.
     Length(Unit),
     /// Length of the prompt.
     Prompt,
     /// Length of the completion.
     Completion,
-    /// Number of samples of the row.
+    /// Number of samples in the row.
     Weight,
-    /// Edge of a bin of a histogram.
+    /// Edge of a histogram bin.
     BinEdge,
     /// Messages of a conversation.
     Chat,
     /// Text of the sample.
     Text,
-    /// Text in front of the answer.
+    /// Text before the completion.
     PromptText,
-    /// Text of the answer.
+    /// Text of the completion.
     AnswerText,
-    /// Images of the sample, or their number.
+    /// Images of the sample, or the image count.
     Images,
-    /// Sizes, frames, or other properties of media.
+    /// Sizes, frames, or other media properties.
     Media,
     /// Identifier of the row, or its position.
     Identifier,
-    /// Instant or day.
+    /// Timestamp or date.
     Time,
-    /// Seconds.
+    /// Duration in seconds.
     Duration,
     /// Score, rating or probability.
     Score,
@@ -126,7 +126,7 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Name in a sentence, for example "identifier".
+    /// Returns the display name, for example "identifier".
     pub const fn title(self) -> &'static str {
         match self {
             Self::Length(Unit::Tokens) => "length in tokens",

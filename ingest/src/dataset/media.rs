@@ -1,4 +1,5 @@
-//! Media of rows: sizes of images, frames of video and seconds of sound, and their conversion by a preprocessing rule.
+//! Media in rows: image sizes, video frames and audio seconds, and their conversion by a
+//! preprocessing rule.
 
 pub(super) mod listed;
 
@@ -9,40 +10,40 @@ use super::number::{self, Number};
 use super::profile::Profile;
 use super::value::{List, Value};
 
-/// Most images of a row, and most clips.
+/// Maximum number of images in a row, and of clips in a row.
 pub const MAX_ROW_ITEMS: usize = 10_000;
-/// Most frames of a row.
+/// Maximum number of frames in a row.
 pub const MAX_ROW_FRAMES: u32 = 100_000;
-/// Longest edge of an image or a frame, in pixels.
+/// Maximum edge of an image or frame, in pixels.
 pub const MAX_EDGE: u32 = 65_536;
-/// Longest clip of sound, a day.
+/// Maximum duration of an audio clip: one day, in seconds.
 pub const MAX_CLIP_S: f64 = 86_400.0;
 
-/// Media of a file after an import.
+/// Media that an import found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MediaReport {
-    /// Columns or keys that hold media.
+    /// Columns or keys that contain media.
     pub columns: Vec<String>,
-    /// The rule; `None` if none was chosen.
+    /// Rule; `None` if the user chose no rule.
     pub preprocessing: Option<Preprocessing>,
-    /// Rows without an item for the encoder.
+    /// Rows without an encoder item.
     pub without_items: u64,
     /// Images that the rule does not read.
     pub unread_images: u64,
-    /// Frames of video that the rule does not read.
+    /// Video frames that the rule does not read.
     pub unread_frames: u64,
-    /// Clips of sound that the rule does not read.
+    /// Audio clips that the rule does not read.
     pub unread_clips: u64,
-    /// A rule to choose, or the reason why the chosen one changed nothing.
+    /// Suggested rule, or the reason why the chosen rule has no effect.
     pub advice: Option<String>,
 }
 
-/// Property of media that a column holds.
+/// Media property in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
-    /// Images: their sizes, or their number.
+    /// Image sizes, or image count.
     Images,
-    /// Width of every image, or a list with one for each.
+    /// Width of all images, or a list with one width per image.
     Width,
     Height,
     Frames,
@@ -50,12 +51,12 @@ pub(super) enum Field {
     Frame,
     FrameWidth,
     FrameHeight,
-    /// Seconds of a clip of sound, or of several.
+    /// Seconds of one or several audio clips.
     Clips,
 }
 
 impl Field {
-    /// The field of a name. Upper and lower case, spaces, dots and hyphens make no difference.
+    /// Returns the field for a name. Case, spaces, dots and hyphens are ignored.
     pub(super) fn of(name: &str) -> Option<Self> {
         let plain = |byte: u8| match byte {
             b' ' | b'-' | b'.' => b'_',
@@ -67,7 +68,7 @@ impl Field {
     }
 }
 
-/// Names of columns and keys that hold media.
+/// Names of media columns and keys.
 const NAMES: [(&str, Field); 29] = [
     ("images", Field::Images),
     ("image_sizes", Field::Images),
@@ -100,11 +101,12 @@ const NAMES: [(&str, Field); 29] = [
     ("audio_duration_s", Field::Clips),
 ];
 
-/// Names of durations, which are those of sound if a column names a file of sound.
+/// Names of durations. They denote audio if a column names an audio file.
 const DURATIONS: [&str; 4] = ["duration", "duration_s", "seconds", "audio_duration"];
 const SOUND: [&str; 5] = ["audio", "audio_filepath", "audio_path", "audio_file", "wav"];
 
-/// The columns of media among those of a file, each with its place and its name. A number of images alone is no column of media.
+/// Returns the media columns of a file with index and name. An image count alone is not a media
+/// column.
 pub(super) fn columns(profiles: &[Profile]) -> Vec<(Field, usize, String)> {
     let is = |own: &Profile, names: &[&str]| names.iter().any(|name| own.name.eq_ignore_ascii_case(name));
     let has_sound = profiles.iter().any(|own| own.has_values && is(own, &SOUND));
@@ -118,7 +120,7 @@ pub(super) fn columns(profiles: &[Profile]) -> Vec<(Field, usize, String)> {
     if found.iter().any(is_told) { found } else { Vec::new() }
 }
 
-/// A sentence about frames that are those of the raw file, not those that a model reads.
+/// Returns a warning that frame counts refer to the raw file, not to the frames that a model reads.
 pub(super) fn raw_frames(profiles: &[Profile]) -> Option<String> {
     let frames = profiles.iter().find(|own| own.has_values && Field::of(&own.name) == Some(Field::Frames))?;
     let rate = ["fps", "duration", "frame_rate", "video_duration"];
@@ -130,7 +132,7 @@ pub(super) fn raw_frames(profiles: &[Profile]) -> Option<String> {
     ))
 }
 
-/// One thing in a list of media.
+/// An element in a media list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Entry {
     Number(f64),
@@ -139,7 +141,7 @@ pub(super) enum Entry {
     Other,
 }
 
-/// A list of media: its length and its first elements.
+/// A media list: element count and first elements.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Entries {
     pub(super) count: usize,
@@ -151,13 +153,13 @@ impl Entries {
         Self { count: list.count, first: list.items.iter().take(MAX_ROW_ITEMS + 1).map(entry).collect() }
     }
 
-    /// Whether an element is the size of an image.
+    /// Returns whether an element is an image size.
     pub(super) fn has_sizes(&self) -> bool {
         self.first.iter().any(|entry| matches!(entry, Entry::Size(..)))
     }
 }
 
-/// A number, or `[width, height]`, or an object with both.
+/// Parses a number, `[width, height]`, or an object with both.
 fn entry(value: &Value<'_>) -> Entry {
     let number = |value: &Value<'_>| match value {
         Value::Number(number) => Some(number.value()),
@@ -178,13 +180,13 @@ fn entry(value: &Value<'_>) -> Entry {
     }
 }
 
-/// The media of a row while its cells are read. An error is the reason why the row is left out.
+/// Media of a row during reading. An error is the reason why the row is skipped.
 #[derive(Debug, Default)]
 pub(super) struct RowMedia {
-    /// Images without sizes of their own.
+    /// Number of images without size.
     counted: u32,
     images: Vec<ImageSize>,
-    /// Edges of images in two lists of equal length.
+    /// Image edges in two lists of equal length.
     widths: Vec<u32>,
     heights: Vec<u32>,
     width: Option<u32>,
@@ -196,7 +198,7 @@ pub(super) struct RowMedia {
 }
 
 impl RowMedia {
-    /// Takes a value or a list.
+    /// Adds a value or a list.
     pub(super) fn value(&mut self, field: Field, value: &Value<'_>) -> Result<(), String> {
         match value {
             Value::List(list) => self.list(field, &Entries::new(list)),
@@ -215,7 +217,6 @@ impl RowMedia {
         }
     }
 
-    /// Takes a single value.
     fn single(&mut self, field: Field, value: &Value<'_>) -> Result<(), String> {
         let number = match value {
             Value::Missing => return Ok(()),
@@ -240,7 +241,6 @@ impl RowMedia {
         Ok(())
     }
 
-    /// Takes a list.
     pub(super) fn list(&mut self, field: Field, entries: &Entries) -> Result<(), String> {
         match field {
             Field::Frame => match entries.first.as_slice() {
@@ -285,10 +285,10 @@ impl RowMedia {
         Ok(())
     }
 
-    /// The media of the row without its text, and the repair.
+    /// Returns the row's media without text, and a repair message.
     ///
-    /// A width and a height are those of every image without a size in a list, of one image if no number is given, and of the
-    /// frames if the row has frames without a size.
+    /// A width and a height apply to all images without a listed size. If no image count is given,
+    /// they apply to one image. If the row has frames without a size, they apply to the frames.
     pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
         let Self { counted, mut images, widths, heights, width, height, frames, frame_width, frame_height, clips_s } =
             self;
@@ -351,7 +351,7 @@ fn seconds(value: f64) -> Result<f64, String> {
     Err(format!("{value} is not from 0 to {MAX_CLIP_S} s"))
 }
 
-/// Rows converted by a rule, in columns.
+/// Columns of rows that a rule converts.
 #[derive(Debug)]
 pub(super) struct Shaping {
     pub(super) columns: ShapedItems,
@@ -366,7 +366,8 @@ impl Shaping {
         }
     }
 
-    /// Takes a row. Returns its items for the encoder, b(d), or the reason why the row is left out.
+    /// Converts a row. Returns its number of encoder items, b(d), or the reason why the row is
+    /// skipped.
     pub(super) fn take(&mut self, media: &Media) -> Result<u32, &'static str> {
         let rule = self.columns.preprocessing;
         let shape = rule.shape(media);
@@ -386,9 +387,9 @@ impl Shaping {
     }
 }
 
-/// Advice for media that no rule has read.
+/// Returns advice for media that no rule has read.
 pub(super) fn advice(columns: &[String]) -> String {
-    // A name without a field is the duration of a file of sound.
+    // A name without a field is the duration of an audio file.
     let fields: Vec<Field> = columns.iter().map(|name| Field::of(name).unwrap_or(Field::Clips)).collect();
     let rules = |modality: Modality| {
         let of = Preprocessing::ALL.into_iter().filter(|rule| rule.modality() == modality);

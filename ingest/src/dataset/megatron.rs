@@ -1,19 +1,20 @@
-//! Megatron-LM's index of a tokenised dataset (`.idx`): the number of tokens of every sequence.
+//! Reads Megatron-LM's index of a tokenized dataset (`.idx`), which contains the token count of
+//! each sequence.
 //!
-//! `"MMIDIDX\0\0" | u64 version 1 | u8 type of tokens | u64 sequences | u64 documents | i32 lengths | i64 pointers |
-//! i64 document starts [| i8 modes]`, little-endian (megatron/core/datasets/indexed_dataset.py). Pointers are the prefix
-//! sums of the lengths times the size of a token, which serves as a checksum; document starts are prefix sums of
-//! documents' sequences.
+//! `"MMIDIDX\0\0" | u64 version 1 | u8 token type | u64 sequences | u64 documents | i32 lengths |
+//! i64 pointers | i64 document starts [| i8 modes]`, little-endian
+//! (megatron/core/datasets/indexed_dataset.py). The pointers are prefix sums of the lengths times
+//! the token size, which serves as a checksum. The document starts are prefix sums of the sequence
+//! count per document.
 
 use super::number::Number;
 use super::rows::Rows;
 use super::{Candidate, ImportError, Imported, MAX_ROWS};
 
-/// First bytes.
 pub(super) const MAGIC: &[u8] = b"MMIDIDX\0\0";
-/// Bytes before the lengths.
+/// Number of bytes before the lengths.
 const HEAD: usize = 34;
-/// Name of the other way to count.
+/// Column name that selects documents instead of sequences.
 const DOCUMENTS: &str = "documents";
 
 const FORMAT: &str = "Megatron-LM index";
@@ -22,7 +23,7 @@ fn broken(detail: String) -> ImportError {
     ImportError::Broken { format: FORMAT, detail }
 }
 
-/// Reads the sequences as samples, or, asked for `documents`, the documents.
+/// Reads each sequence as a sample, or each document if `asked` is `documents`.
 pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
     let by_document = match asked {
         None | Some("sequences") => false,
@@ -50,7 +51,7 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
     if sequences > MAX_ROWS as u64 {
         return Err(ImportError::TooManyRows);
     }
-    // Sequences are few by now; documents are any number that the file says.
+    // The sequence count is already bounded, but the document count from the file is not.
     let plain = HEAD as u64 + 12 * sequences;
     let size = documents.checked_mul(8).and_then(|bytes| bytes.checked_add(plain));
     let found = bytes.len() as u64;
@@ -77,7 +78,7 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
                 index + 1
             )));
         }
-        // At most five million sequences of two billion tokens of eight bytes.
+        // At most five million sequences with two billion tokens of eight bytes each.
         pointer += positive * token;
     }
     let starts: Vec<i64> = starts.as_chunks().0.iter().map(|&eight| i64::from_le_bytes(eight)).collect();
@@ -104,7 +105,7 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
     rows.finish(FORMAT, "tokens of each sequence".to_owned(), candidates, Vec::new())
 }
 
-/// Empty ones hold nothing to train on and are left out.
+/// Adds a sequence or document. Empty ones contain no training tokens and are skipped.
 fn push(rows: &mut Rows, what: &str, index: usize, tokens: i128) -> Result<(), ImportError> {
     let place = || format!("{what} {}", index + 1);
     if tokens == 0 {
@@ -121,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// An index of int32 tokens.
+    /// Builds an index with int32 tokens.
     fn index(lengths: &[i32], starts: &[i64]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(1_u64.to_le_bytes());
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The bytes that Megatron-LM writes for sequences of 5, 3 and 7 tokens in two documents.
+    /// Bytes that Megatron-LM writes for sequences with 5, 3 and 7 tokens in two documents.
     #[test]
     fn an_index_of_three_sequences() {
         let hex = "4d4d4944494458000001000000000000000403000000000000000300000000000000050000000300000007000000\
@@ -170,7 +171,7 @@ mod tests {
             bytes[at] = byte;
             bytes
         };
-        // 34 + 12,000 + 8 documents is 2^64 - 958, to which 1,000 modes cannot be added.
+        // 34 + 12,000 + 8 documents equals 2^64 - 958, so adding 1,000 modes overflows.
         let mut endless = sound[..42].to_vec();
         endless[18..26].copy_from_slice(&1000_u64.to_le_bytes());
         endless[26..34].copy_from_slice(&2_305_843_009_213_692_328_u64.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Joins the shards of a dataset.
+//! Merges the shards of a dataset.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +8,7 @@ use planner::workload::Dataset;
 use super::histogram::shares;
 use super::{ImportError, Imported, MAX_BINS, MAX_ROWS, Report};
 
-/// Joins shards, each with its name, in their order. They must have the same source of lengths.
+/// Merges named shards in the given order. All shards must have the same length source.
 pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
     let mut shards = shards.into_iter();
     let (first, mut whole) = shards.next().ok_or(ImportError::Empty)?;
@@ -79,7 +79,7 @@ pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
     Ok(whole)
 }
 
-/// A number that is the same for equal datasets.
+/// Returns a hash that is equal for equal datasets.
 fn digest(dataset: &Dataset) -> u64 {
     let mut hasher = DefaultHasher::new();
     match dataset {
@@ -91,7 +91,7 @@ fn digest(dataset: &Dataset) -> u64 {
     hasher.finish()
 }
 
-/// Whether counts are shares of an unknown number of samples.
+/// Returns whether the counts are shares with an unknown sample count.
 fn are_shares(counts: &[f64], report: &Report) -> bool {
     shares::are(counts) || report.warnings.iter().any(|warning| warning.contains("number of samples is not known"))
 }
@@ -119,9 +119,10 @@ fn add(whole: &mut Report, name: &str, shard: Report) {
     }
 }
 
-/// The sum of two histograms over the edges of both. A bin is uniform between its edges; a bin of no width is a point mass.
+/// Adds two histograms over the union of their edges. A bin is uniform between its edges; a
+/// zero-width bin is a point mass.
 fn sum(one: (&[f64], &[f64]), other: (&[f64], &[f64])) -> (Vec<f64>, Vec<f64>) {
-    // Keys are edges as bits: positive floats are in the order of their bits.
+    // The keys are the bits of the edges: positive floats have the same order as their bits.
     let mut points: BTreeMap<u64, f64> = BTreeMap::new();
     let mut breaks: BTreeSet<u64> = BTreeSet::new();
     for (edges, counts) in [one, other] {
@@ -210,7 +211,8 @@ mod tests {
         assert_eq!(merge(Vec::new()), Err(ImportError::Empty));
     }
 
-    /// [0, 10) with 10 and [5, 15) with 20: 5, 5 + 10, 10; a point of 3 at 5.
+    /// Adds [0, 10) with count 10 and [5, 15) with count 20: 5, 5 + 10, 10; plus a point with count
+    /// 3 at 5.
     #[test]
     fn histograms_are_added_over_the_edges_of_both() {
         let (edges, counts) = sum((&[0.0, 10.0], &[10.0]), (&[5.0, 5.0, 15.0], &[3.0, 20.0]));

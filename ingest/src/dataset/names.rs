@@ -1,6 +1,8 @@
-//! The table of column names: meaning and unit. CSV, JSON, JSONL, Parquet, Arrow and the statistics of Hugging Face share it.
+//! Table of column names with meaning and unit, used by CSV, JSON, JSONL, Parquet, Arrow and
+//! Hugging Face statistics.
 //!
-//! Names are compared by their letters and digits in lower case: `num_tokens`, `Num Tokens` and `numTokens` are equal.
+//! The comparison uses only letters and digits, in lower case: `num_tokens`, `Num Tokens` and
+//! `numTokens` are equal.
 
 mod packing;
 mod parts;
@@ -17,7 +19,8 @@ use super::media::Field;
 use super::{Meaning, Unit};
 use table::{ENDINGS, LABELS, NAMES, SPLITS};
 
-/// Meaning of a name, and its place in the table: a smaller place is a better name. A unit in the name decides over the other words.
+/// Returns the meaning of a name and its rank in the table; a lower rank is preferred. A unit in
+/// the name has priority over other words.
 pub(super) fn meaning(name: &str) -> (Meaning, usize) {
     let known = plain(name);
     let by_unit = unit::split(name).and_then(|(base, quantity)| unit::meaning(plain(base).0, quantity));
@@ -29,10 +32,10 @@ pub(super) fn meaning(name: &str) -> (Meaning, usize) {
     }
 }
 
-/// Meaning and place of a name without a unit.
+/// Returns meaning and rank of a name without a unit.
 fn plain(name: &str) -> (Meaning, usize) {
     let letters = letters(name);
-    // pandas leaves the name of the column with row numbers empty.
+    // pandas writes an empty name for the row number column.
     if name.trim().is_empty() {
         return (Meaning::Identifier, 0);
     }
@@ -51,13 +54,13 @@ fn plain(name: &str) -> (Meaning, usize) {
     (ending(name), usize::MAX)
 }
 
-/// Whether a nested name counts tokens, as in `usage.prompt_tokens`.
+/// Returns whether a nested name counts tokens, as in `usage.prompt_tokens`.
 pub(super) fn counts_tokens(name: &str) -> bool {
     letters(name).contains("token")
         && matches!(meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
 }
 
-/// Whether a name is that of a share or a cumulative count.
+/// Returns whether a name denotes a share or a cumulative count.
 pub(super) fn is_share(name: &str) -> bool {
     let shares = [
         "percentile",
@@ -86,7 +89,8 @@ pub(super) fn is_share(name: &str) -> bool {
     shares.contains(&letters(name).as_str())
 }
 
-/// Whether a name is that of a part of a dataset, also with a word for its size: `train`, `val_count`, `n_test`.
+/// Returns whether a name denotes a dataset split, with or without a size word: `train`,
+/// `val_count`, `n_test`.
 pub(super) fn is_split(name: &str) -> bool {
     let name = name.trim().to_lowercase();
     let mut words = name
@@ -95,7 +99,7 @@ pub(super) fn is_split(name: &str) -> bool {
     words.next().is_some_and(|word| SPLITS.contains(&word)) && words.next().is_none()
 }
 
-/// Whether a name is that of a shard or a batch, which holds several samples for certain.
+/// Returns whether a name denotes a shard or a batch, which always contains several samples.
 pub(super) fn is_shard(name: &str) -> bool {
     let name = letters(name);
     ["shard", "shards", "batch"]
@@ -103,20 +107,21 @@ pub(super) fn is_shard(name: &str) -> bool {
         .any(|known| name.strip_prefix(known).is_some_and(|rest| ["", "id", "idx", "index"].contains(&rest)))
 }
 
-/// Whether a name is that of the tokens of media, without those of text.
+/// Returns whether a name denotes media tokens without text tokens.
 pub(super) fn is_media_tokens(name: &str) -> bool {
     let letters = letters(last(name));
     let media = letters.strip_prefix("num").or_else(|| letters.strip_prefix('n')).unwrap_or(&letters);
     ["imagetokens", "imagestokens", "audiotokens", "visiontokens", "visualtokens", "videotokens"].contains(&media)
 }
 
-/// Whether a name is that of prompt tokens of a cache, which `input_tokens` does not count.
+/// Returns whether a name denotes cached prompt tokens, which `input_tokens` does not include.
 pub(super) fn is_cache_tokens(name: &str) -> bool {
     let known = ["cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"];
     known.contains(&letters(last(name)).as_str())
 }
 
-/// Whether a name is that of a share of tokens or of a cumulative number: `token_share`, `cum_tokens`.
+/// Returns whether a name denotes a share of tokens or a cumulative count: `token_share`,
+/// `cum_tokens`.
 pub(super) fn is_token_share(name: &str) -> bool {
     let name = name.trim().to_lowercase();
     let words: Vec<&str> = name.split(['_', ' ', '-', '.']).collect();
@@ -127,17 +132,18 @@ pub(super) fn is_token_share(name: &str) -> bool {
                 && has(&["token", "tokens", "tok"])))
 }
 
-/// Whether a name is that of the unit of other columns.
+/// Returns whether a name denotes the unit of other columns.
 pub(super) fn is_unit(name: &str) -> bool {
     ["unit", "units"].contains(&letters(name).as_str())
 }
 
-/// The quantity of a unit, such as `px` or `characters`; `None` for other words.
+/// Returns the quantity of a unit such as `px` or `characters`; `None` for other words.
 pub(super) fn quantity_of(word: &str) -> Option<Quantity> {
     unit::quantity(word)
 }
 
-/// Whether a name is that of a number of samples in thousands or millions: `count (thousands)`, `count_k`.
+/// Returns whether a name denotes a sample count in thousands or millions: `count (thousands)`,
+/// `count_k`.
 pub(super) fn is_scaled_count(name: &str) -> bool {
     let lower = name.to_lowercase();
     let name = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -146,28 +152,29 @@ pub(super) fn is_scaled_count(name: &str) -> bool {
     base.is_some_and(|base| letters(base).len() > 1 && plain(base).0 == Meaning::Weight)
 }
 
-/// Whether a name ends with a unit that is not converted to tokens: `length_k`, `length_ms`.
+/// Returns whether a name ends with a unit that is not converted to tokens: `length_k`,
+/// `length_ms`.
 pub(super) fn has_other_unit(name: &str) -> bool {
     let is_log = name.to_lowercase().starts_with("log");
     is_log || unit::split(name).is_some_and(|(_, quantity)| !matches!(quantity, Quantity::Length(_)))
 }
 
-/// Whether a text is a unit of tokens.
+/// Returns whether a text is a token unit.
 pub(super) fn is_tokens(unit: &str) -> bool {
     ["tokens", "token", "tok", "toks"].contains(&unit.trim().to_lowercase().as_str())
 }
 
-/// The last part of a nested name.
+/// Returns the last part of a nested name.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Whether two names are equal by their letters and digits.
+/// Returns whether two names have equal letters and digits.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 
-/// Letters and digits in lower case.
+/// Returns letters and digits in lower case.
 fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(80).collect()
 }
@@ -181,7 +188,7 @@ fn ending(name: &str) -> Meaning {
     for (ending, meaning) in ENDINGS {
         let Some(start) = lower.strip_suffix(ending) else { continue };
         let separated = start.ends_with(['_', ' ', '-', '.', '/']);
-        // `pageId`: the ending starts with a capital letter after a small one.
+        // `pageId`: the suffix starts with a capital letter after a lower-case letter.
         let capital = name.len() == lower.len()
             && name.is_char_boundary(start.len())
             && name[start.len()..].starts_with(|c: char| c.is_ascii_uppercase())

@@ -1,7 +1,7 @@
-//! NumPy arrays (`.npy`): one dimension of numbers, or of records with names.
+//! Reads NumPy arrays (`.npy`): one dimension with numbers, or with named records.
 //!
-//! `0x93 "NUMPY" | major | minor | length of the header, u16 or from version 2 u32 | header | data`; the header is a
-//! Python dict such as `{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }`.
+//! `0x93 "NUMPY" | major | minor | header length, u16 or from version 2 u32 | header | data`. The
+//! header is a Python dict such as `{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }`.
 
 use super::number::Number;
 use super::numbers::IDENTIFIERS;
@@ -14,11 +14,10 @@ mod element;
 
 use element::{Field, fields};
 
-/// First bytes.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// Name of the only column of an array without records.
 pub(super) const ONLY: &str = "1";
-/// Longest header.
+/// Maximum header size, in bytes.
 const MAX_HEADER: usize = 64 << 10;
 
 const FORMAT: &str = "NumPy array";
@@ -27,18 +26,17 @@ fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// An array of one dimension.
+/// A one-dimensional array.
 #[derive(Debug, Clone)]
 pub(super) struct Array<'a> {
-    /// Numbers of a record; one without a name where the elements are numbers.
+    /// Record fields; one unnamed field if the elements are numbers.
     fields: Vec<Field>,
-    /// Bytes of a record.
+    /// Record size in bytes.
     stride: usize,
     data: &'a [u8],
 }
 
 impl<'a> Array<'a> {
-    /// Reads a file.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, ImportError> {
         let (header, data) = parts(bytes)?;
         let (fields, stride) = fields(value(header, "descr").ok_or_else(|| broken("its header has no descr"))?)?;
@@ -54,12 +52,12 @@ impl<'a> Array<'a> {
         Ok(Self { fields, stride, data })
     }
 
-    /// Whether the elements are records with names.
+    /// Returns whether the elements are named records.
     pub(super) fn has_names(&self) -> bool {
         self.fields.iter().any(|field| !field.name.is_empty())
     }
 
-    /// The numbers of an array without records.
+    /// Returns the numbers of an array without records.
     pub(super) fn only(&self) -> Result<Vec<Value<'static>>, ImportError> {
         match self.fields.as_slice() {
             [field] if field.name.is_empty() => Ok(self.records().map(|record| field.value(record)).collect()),
@@ -67,8 +65,8 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Whether the elements are many single bytes, or most of them are 16-bit numbers of a size that identifiers of tokens have more often
-    /// than lengths.
+    /// Returns whether the elements may be token IDs. That holds for many single bytes, or if the
+    /// majority are 16-bit numbers in a range that is more typical of token IDs than of lengths.
     fn may_be_identifiers(&self) -> bool {
         const LARGE: f64 = 8192.0;
         const MANY: usize = 100;
@@ -106,7 +104,7 @@ pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Im
     reader.finish(FORMAT)
 }
 
-/// The text of an array that holds a single one, such as `numpy.array("seconds")`.
+/// Returns the text of an array with a single text element, such as `numpy.array("seconds")`.
 pub(super) fn text(bytes: &[u8]) -> Option<String> {
     const MOST: usize = 4096;
     let (header, data) = parts(bytes).ok()?;
@@ -126,7 +124,7 @@ pub(super) fn text(bytes: &[u8]) -> Option<String> {
     is_single.then(|| text.trim_end_matches('\0').to_owned())
 }
 
-/// Header and data.
+/// Splits the file into header and data.
 fn parts(bytes: &[u8]) -> Result<(&str, &[u8]), ImportError> {
     let cut = || broken("it ends inside its header");
     let &major = bytes.get(MAGIC.len()).ok_or_else(cut)?;
@@ -145,7 +143,7 @@ fn parts(bytes: &[u8]) -> Result<(&str, &[u8]), ImportError> {
     Ok((header, data))
 }
 
-/// The value of a key of the header.
+/// Returns the value of a header key.
 fn value<'h>(header: &'h str, key: &str) -> Option<&'h str> {
     let (_, rest) = header.split_once(&format!("'{key}'"))?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start();
@@ -158,7 +156,8 @@ fn value<'h>(header: &'h str, key: &str) -> Option<&'h str> {
     rest.get(..end)
 }
 
-/// Elements of an array of one dimension; further dimensions of one element each are none.
+/// Parses the element count of a one-dimensional array; additional dimensions of size 1 are
+/// ignored.
 fn shape(text: &str) -> Result<u64, ImportError> {
     let wrong = || {
         broken(format!(
@@ -219,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Three records of an identifier, a name of two characters, and a length.
+    /// Three records with an identifier, a name of two characters, and a length.
     #[test]
     fn records_are_rows() {
         let header = records("[('id', '<i8'), ('lang', '<U2'), ('length', '<i4')]");
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(imported.report.source, "column length");
     }
 
-    /// Seconds are not rounded to tokens, unless the user says that the numbers are lengths.
+    /// Seconds are not rounded to tokens, unless the user states that the numbers are lengths.
     #[test]
     fn numbers_with_decimals_are_asked_for() {
         let data: Vec<u8> = [0.5_f64, 3.25, 7.75, 2.0].iter().flat_map(|number| number.to_le_bytes()).collect();

@@ -1,4 +1,5 @@
-//! NumPy archives (`.npz`): a zip archive of `.npy` arrays. Arrays of one length are the columns of a table.
+//! Reads NumPy archives (`.npz`): a zip archive of `.npy` arrays. Arrays of equal length become the
+//! columns of a table.
 
 use std::io::{Cursor, Read};
 
@@ -18,27 +19,25 @@ mod offsets;
 
 use offsets::Offsets;
 
-/// First bytes of a zip archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
-/// Name of the format.
 const FORMAT: &str = "NumPy archive";
-/// Most arrays of an archive.
+/// Maximum number of arrays in an archive.
 const MAX_ARRAYS: usize = 100;
-/// Most unpacked bytes of all arrays.
+/// Maximum decompressed size of all arrays, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
 fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// Reads an archive; `None` if it holds no array, as spreadsheets and checkpoints do.
+/// Reads an archive; returns `None` if it contains no array, as in spreadsheets and checkpoints.
 pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).ok()?;
     let is_array = archive.file_names().any(|name| name.is_ok_and(|name| name.ends_with(".npy")));
     is_array.then(|| unpack(&mut archive).and_then(|arrays| read(&arrays, options)))
 }
 
-/// The arrays by name.
+/// Decompresses the arrays by name.
 fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<(String, Vec<u8>)>, ImportError> {
     if archive.len() > MAX_ARRAYS {
         return Err(broken(format!("{} arrays; at most {MAX_ARRAYS} are read", archive.len())));
@@ -59,11 +58,11 @@ fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<(String, Vec<u8
     Ok(arrays)
 }
 
-/// Values of an array under its name.
+/// Name and values of an array.
 type Named<'n> = (&'n str, Vec<Value<'static>>);
 
 fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported, ImportError> {
-    // An array without a name is the whole file.
+    // An unnamed array is read like a complete `.npy` file.
     if let [(name, bytes)] = arrays
         && name == "arr_0"
         && options.column.is_none_or(|column| column == name || column == npy::ONLY)
@@ -80,7 +79,7 @@ fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported,
     for (name, bytes) in arrays {
         match Array::read(bytes).and_then(|array| array.only()) {
             Ok(values) => columns.push((name, values)),
-            // An archive may also hold tables of tokens, and texts.
+            // An archive may also contain token tables, and texts.
             Err(error) if options.column == Some(name) => return Err(error),
             Err(error) => first_error = first_error.or(Some(error)),
         }
@@ -96,7 +95,7 @@ fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported,
     Ok(imported)
 }
 
-/// Reads the arrays of numbers.
+/// Reads the number arrays.
 fn of_columns(
     mut columns: Vec<Named<'_>>,
     first_error: Option<ImportError>,
@@ -114,7 +113,8 @@ fn of_columns(
         Some(column) => columns.iter().find(|(name, _)| names::is_same(name, column)),
         None => lengths(&columns),
     };
-    // Offsets are no lengths, by choice or by default.
+    // Offsets are converted to lengths if the selected array contains offsets, or if no array is
+    // selected and the user names no column.
     let has_offsets = wanted.map_or(options.column.is_none(), |(name, _)| offsets::are(name));
     let offsets = if has_offsets { offsets::lengths(&columns) } else { None };
     if let Some(offsets) = offsets {
@@ -137,7 +137,7 @@ fn of_columns(
     reader.finish(FORMAT)
 }
 
-/// The array of the best name for lengths. An array of identifiers of tokens holds none.
+/// Returns the array with the best-ranked length name. Token ID arrays are ignored.
 fn lengths<'c, 'n>(columns: &'c [Named<'n>]) -> Option<&'c Named<'n>> {
     let place = |name: &str| match names::meaning(name) {
         (Meaning::Length(_), place) => Some((0, place)),
@@ -151,7 +151,7 @@ fn lengths<'c, 'n>(columns: &'c [Named<'n>]) -> Option<&'c Named<'n>> {
         .map(|(_, column)| column)
 }
 
-/// The lengths between offsets.
+/// Imports the lengths between offsets.
 fn of_offsets(offsets: &Offsets<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
     let options = &Options { column: None, ..options.clone() };
     let mut reader = Reader::new(options);
@@ -170,7 +170,7 @@ fn of_offsets(offsets: &Offsets<'_>, options: &Options<'_>) -> Result<Imported, 
     Ok(imported)
 }
 
-/// Arrays that a person may choose.
+/// Returns the arrays that the user can choose.
 fn candidates(columns: &[Named<'_>], options: &Options<'_>) -> Vec<Candidate> {
     let profiles: Vec<Profile> = columns
         .iter()
@@ -187,7 +187,7 @@ fn candidates(columns: &[Named<'_>], options: &Options<'_>) -> Vec<Candidate> {
     candidate::candidates(&profiles, &rows.iter().collect::<Vec<_>>(), options, &[])
 }
 
-/// Arrays of counts and edges, as `numpy.histogram` returns them.
+/// Reads arrays of counts and edges, as `numpy.histogram` returns them.
 fn of_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
     let numbers = |values: &[Value<'_>]| -> Option<serde_json::Value> {
         values
@@ -218,7 +218,7 @@ mod tests {
     use super::super::import;
     use super::*;
 
-    /// Little-endian 32-bit numbers of a shape, as numpy.save writes them.
+    /// Little-endian 32-bit numbers with a shape, as numpy.save writes them.
     fn npy(shape: &str, numbers: &[i32]) -> Vec<u8> {
         let header = format!("{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}\n");
         let data: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -258,7 +258,6 @@ mod tests {
         (text_tokens, imported.report.source)
     }
 
-    /// Texts of an archive name the unit of its numbers.
     #[test]
     fn texts_of_archives_are_checked() {
         let text = |text: &str| {
@@ -275,7 +274,7 @@ mod tests {
         );
     }
 
-    /// Fifteen identifiers of three samples: 5, 3 and 7 tokens.
+    /// Fifteen token IDs of three samples with 5, 3 and 7 tokens.
     #[test]
     fn identifiers_are_never_lengths() {
         let ids: Vec<i32> = (100..115).collect();
@@ -283,7 +282,7 @@ mod tests {
         let of_three = || npy("(3,)", &[5, 3, 7]);
         for name in ["lengths.npy", "seq_len.npy", "num_tokens.npy"] {
             assert_eq!(lengths(&[tokens(), (name, of_three())], None).0, [5, 3, 7], "{name}");
-            // As many identifiers as samples.
+            // The ID count equals the sample count.
             assert_eq!(lengths(&[("tokens.npy", npy("(3,)", &[9, 8, 4])), (name, of_three())], None).0, [5, 3, 7]);
         }
         for (name, offsets) in [

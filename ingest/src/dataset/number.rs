@@ -1,18 +1,18 @@
-//! Numbers as people and programs write them.
+//! Parses numbers in human and program notation.
 //!
-//! `1.261` is 1261 in one file and 1.261 in another. [`Notation::of`] decides for a whole column.
+//! `1.261` is 1261 in some files and 1.261 in others. [`Notation::of`] determines the notation per
+//! column.
 
-/// A number that was found.
+/// A parsed number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
-    /// Written as a whole number.
+    /// Written as an integer.
     Whole(i128),
     /// Written with thousands separators, decimals, an exponent or a suffix.
     Repaired(f64),
 }
 
 impl Number {
-    /// The value.
     pub(super) const fn value(self) -> f64 {
         match self {
             Self::Whole(whole) => whole as f64,
@@ -21,7 +21,8 @@ impl Number {
     }
 }
 
-/// How a column writes thousands and decimals. Apostrophes, underscores and narrow spaces are thousands in both notations.
+/// Thousands and decimal notation of a column. Apostrophes, underscores and narrow spaces separate
+/// thousands in both notations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Notation {
     /// `1,234.5`
@@ -31,7 +32,7 @@ pub(super) enum Notation {
     Comma,
 }
 
-/// A quantity behind a number.
+/// Unit suffix of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Suffix {
     /// Bytes: `12 KB`.
@@ -42,7 +43,7 @@ pub(super) enum Suffix {
     Percent,
 }
 
-/// A column whose numbers have two readings.
+/// Error for a column whose numbers have two interpretations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ambiguous {
     /// A value of the column.
@@ -50,7 +51,7 @@ pub(super) struct Ambiguous {
 }
 
 impl Notation {
-    /// The notation of a column.
+    /// Determines the notation of a column.
     pub(super) fn of<'v>(values: impl Iterator<Item = &'v str>) -> Result<Self, Ambiguous> {
         let (mut point, mut comma, mut small, mut large) = (0_u32, 0_u32, 0_u32, 0_u32);
         let mut ambiguous: Option<&str> = None;
@@ -75,7 +76,8 @@ impl Notation {
                 (1, 0) if is_grouped(digits, '.') => ambiguous = ambiguous.or(Some(value)),
                 (1, 0) => point += 1,
                 (_, 0) => comma += u32::from(is_grouped(digits, '.')),
-                // `1,234` is read as English, as every spreadsheet in English writes it.
+                // `1,234` is interpreted as English notation, as in spreadsheets with English
+                // settings.
                 (0, 1) if is_grouped(digits, ',') => {}
                 (0, 1) => comma += 1,
                 (0, _) => point += u32::from(is_grouped(digits, ',')),
@@ -91,13 +93,14 @@ impl Notation {
         }
     }
 
-    /// Reads a number in this notation; `None` if the text is no number. NaN and infinities are missing values, not numbers.
+    /// Parses a number in this notation; returns `None` if the text is not a number. NaN and
+    /// infinities are missing values.
     pub(super) fn read(self, text: &str) -> Option<Number> {
         let text = text.trim();
         if text.len() > 40 {
             return None;
         }
-        // Most numbers are short and whole; `parse` of an i64 is the fast path.
+        // Fast path: short integers parse directly as i64.
         if let Ok(whole) = text.parse::<i64>() {
             return Some(Number::Whole(whole.into()));
         }
@@ -136,12 +139,12 @@ impl Notation {
     }
 }
 
-/// Reads a number with a decimal point.
+/// Parses a number with a decimal point.
 pub(super) fn read(text: &str) -> Option<Number> {
     Notation::Point.read(text)
 }
 
-/// A number with a unit behind it, and the unit: bytes, seconds or percent.
+/// Parses a number with a unit suffix: bytes, seconds or percent.
 pub(super) fn quantity(text: &str) -> Option<(f64, Suffix)> {
     let text = text.trim();
     let end = text.rfind(|c: char| c.is_ascii_digit() || c == '.')? + 1;
@@ -165,7 +168,7 @@ pub(super) fn quantity(text: &str) -> Option<(f64, Suffix)> {
     Some((value * factor, suffix))
 }
 
-/// `1.5k` is 1500, `512 tokens` is 512.
+/// Parses a suffix and its factor: `1.5k` is 1500, `512 tokens` is 512.
 fn thousands_suffix(text: &str) -> (&str, f64) {
     let text = ["tokens", "token", "tok"].iter().find_map(|word| text.strip_suffix(word)).unwrap_or(text).trim_end();
     for (suffixes, factor) in [(['k', 'K'], 1e3), (['m', 'M'], 1e6)] {
@@ -176,7 +179,7 @@ fn thousands_suffix(text: &str) -> (&str, f64) {
     (text, 1.0)
 }
 
-/// The digits in front of an exponent: `2,571` of `2,571e+03`.
+/// Returns the digits before an exponent: `2,571` in `2,571e+03`.
 fn mantissa(digits: &str) -> Option<&str> {
     let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
     let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
@@ -184,7 +187,8 @@ fn mantissa(digits: &str) -> Option<&str> {
     is_exponent.then_some(mantissa)
 }
 
-/// Whether the separator is in front of every three digits, as in `12.345`, and the number does not start with 0.
+/// Returns whether a separator precedes each group of three digits, as in `12.345`, and the number
+/// does not start with 0.
 pub(super) fn is_grouped(digits: &str, separator: char) -> bool {
     let mut groups = digits.split(separator);
     let first = groups.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Plain numbers between white space or commas.
+//! Reads plain numbers separated by white space or commas.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use super::stated::{self, Stated};
 use super::value::{Place, Row, Value, clip};
 use super::{ImportError, Imported, Options, candidate, sniff};
 
-/// The sentence of every file of plain numbers.
+/// Report sentence for files with plain numbers.
 pub(super) const PLAIN: &str = "Plain numbers are read as lengths in tokens.";
 
-/// The note of numbers that may be identifiers of tokens.
+/// Note for numbers that may be token IDs.
 pub(super) const IDENTIFIERS: &str =
     "the numbers may be identifiers of tokens; if they are lengths, choose this column";
 
@@ -88,7 +88,7 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new(), warnings)
 }
 
-/// Asks about the start of a large file whose numbers may be no lengths in tokens.
+/// Checks the start of a large file. Returns an error if the numbers may not be lengths in tokens.
 pub(super) fn check_start(text: &str, options: &Options<'_>) -> Result<(), ImportError> {
     if options.column.is_some() || options.unit.is_some() {
         return Ok(());
@@ -101,7 +101,7 @@ pub(super) fn check_start(text: &str, options: &Options<'_>) -> Result<(), Impor
     note.map_or(Ok(()), |note| Err(unclear(text, head(text), Some(note))))
 }
 
-/// The comments, each with what it states about the numbers.
+/// Returns the comments with their statements about the numbers.
 fn comments(text: &str) -> Vec<(String, Stated)> {
     const MOST: usize = 20;
     let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
@@ -110,14 +110,15 @@ fn comments(text: &str) -> Vec<(String, Stated)> {
     comments.take(MOST).map(|comment| (comment.chars().take(80).collect(), stated::of(comment))).collect()
 }
 
-/// Whether lines hold different numbers of values, and are no wrapped list: a line may hold the identifiers of a text.
+/// Returns whether lines have different value counts and do not form a wrapped list. Then a line
+/// may contain the token IDs of a text.
 fn is_ragged(text: &str) -> bool {
     let lines: Vec<&str> = sniff::data_lines(text).take(10_000).map(str::trim).collect();
     let words = |line: &&str| line.split([',', ' ', '\t', ';']).filter(|word| !word.is_empty()).count();
     let Some((_, whole)) = lines.split_last().filter(|(_, whole)| whole.len() > 1) else { return false };
     let (least, most) = (whole.iter().map(words).min().unwrap_or(0), whole.iter().map(words).max().unwrap_or(0));
     let widest = lines.iter().map(|line| line.len()).max().unwrap_or(0);
-    // In a wrapped list the first number of a line does not fit into the line before it.
+    // In a wrapped list, the first number of a line does not fit into the previous line.
     let is_full = |[line, next]: &[&str; 2]| {
         let first = next.split(|c: char| c == ',' || c.is_whitespace()).next().unwrap_or_default();
         line.len() + 1 + first.len() > widest
@@ -125,16 +126,17 @@ fn is_ragged(text: &str) -> bool {
     most > least && most > 2 && !lines.array_windows().all(is_full)
 }
 
-/// What separates the numbers of a line.
+/// Separators between the numbers of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separators {
     /// Commas, semicolons, brackets and blanks.
     All,
-    /// Blanks: commas inside numbers separate thousands.
+    /// Blanks only: commas inside numbers separate thousands.
     Blanks,
 }
 
-/// What separates the numbers: in `512, 1,024, 2,048` commas are separators and thousands separators.
+/// Detects the separators. In `512, 1,024, 2,048` commas separate both numbers and thousands.
+/// Returns an error if the use is ambiguous.
 fn separators(text: &str) -> Result<Separators, ImportError> {
     let two_readings = |value: &str| ImportError::TwoReadings { column: "1".to_owned(), value: clip(value) };
     let lines = || sniff::data_lines(text).take(10_000).filter(|line| line.contains(','));
@@ -156,7 +158,8 @@ fn separators(text: &str) -> Result<Separators, ImportError> {
     }
 }
 
-/// Numbers that may be sums: the last one of the others, or each one of those before it.
+/// Returns a warning if numbers may be sums: the last number is the sum of the others, or each
+/// number is a cumulative sum.
 fn of_order(text: &str, notation: Notation, separators: Separators) -> Option<String> {
     const FEW: usize = 10_000;
     let all = sniff::data_lines(text).flat_map(|line| words(line, separators)).take(FEW + 1);
@@ -175,18 +178,18 @@ fn of_order(text: &str, notation: Notation, separators: Separators) -> Option<St
     })
 }
 
-/// The first numbers.
+/// Returns the first numbers.
 fn first(text: &str) -> Vec<Value<'_>> {
     let words = sniff::data_lines(text).flat_map(|line| words(line, Separators::All));
     words.take(10_000).map(|word| Value::Text(Cow::Borrowed(word))).collect()
 }
 
-/// What the first numbers show.
+/// Builds the profile of the first numbers.
 fn head(text: &str) -> Profile {
     Profile::new(&Column { name: "1".to_owned(), kind: None }, first(text).iter())
 }
 
-/// The error of numbers that may be no lengths in tokens; the user decides.
+/// Returns the error for numbers that may not be lengths in tokens; the user decides.
 fn unclear(text: &str, head: Profile, note: Option<String>) -> ImportError {
     let rows: Vec<Row<'_>> = first(text).into_iter().map(Row::Single).collect();
     let rows: Vec<&Row<'_>> = rows.iter().collect();

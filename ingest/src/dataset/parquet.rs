@@ -1,6 +1,7 @@
-//! Parquet files, read by the crate `parquet`: the footer, then the chosen columns, row group by row group.
+//! Reads Parquet files with the crate `parquet`: the footer, then the chosen columns, row group by
+//! row group.
 //!
-//! Memory is bounded by [`guard`], and panics of the crate by [`contain`].
+//! [`guard`] bounds the memory, and [`contain`] converts panics of the crate to errors.
 
 mod footer;
 mod guard;
@@ -27,33 +28,32 @@ use super::{ImportError, Imported, Kind, MAX_ROWS, Options, names};
 use footer::sample;
 use guard::{Budget, Guarded};
 
-/// First and last bytes.
+/// First and last bytes of a file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
-/// First and last bytes of a file whose footer is encrypted.
+/// First and last bytes of a file with an encrypted footer.
 pub(super) const ENCRYPTED: &[u8] = b"PARE";
-/// Name of the format.
 const FORMAT: &str = "Parquet file";
-/// Unpacked bytes of a batch of rows, about.
+/// Approximate decompressed size of a row batch, in bytes.
 const BATCH_BYTES: u64 = 4 << 20;
-/// Most rows of a batch.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: u64 = 8192;
 
-/// Most bytes of text that are measured; a dictionary may repeat a long text for every row.
+/// Maximum bytes of text that are measured; a dictionary may repeat a long text for each row.
 const MAX_TEXT: usize = 64 << 30;
-/// Rows that decide which columns are read.
+/// Number of rows used to select the columns.
 const HEAD_ROWS: usize = 2000;
-/// Bytes that these rows may take.
+/// Maximum size of these rows, in bytes.
 const HEAD_BYTES: usize = 16 << 20;
-/// Most columns; further ones are not seen.
+/// Maximum number of columns; further columns are ignored.
 const MAX_COLUMNS: usize = 1000;
 
 fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// A source of bytes of a file, of which parts may be missing.
+/// A byte source for a file. Parts of the file may be missing.
 pub trait Source: ChunkReader + 'static {
-    /// Whether the byte at an offset is at hand.
+    /// Returns whether the byte at an offset is available.
     fn has(&self, _offset: u64) -> bool {
         true
     }
@@ -68,7 +68,7 @@ impl Source for Sparse {
     }
 }
 
-/// Whether bytes are the start of a file.
+/// Returns whether the bytes start a Parquet file.
 pub fn is(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(ENCRYPTED)
 }
@@ -78,12 +78,12 @@ pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Im
     import_from(Bytes::copy_from_slice(bytes), options)
 }
 
-/// Reads a source of bytes: a file, or the parts of it that [`Footer::plan`] names.
+/// Reads a byte source: a file, or the parts of it that [`Footer::plan`] lists.
 pub fn import_from<R: Source>(source: R, options: &Options<'_>) -> Result<Imported, ImportError> {
     contain(FORMAT, || Rows::open(source)?.import(options))
 }
 
-/// Reads a value of an array.
+/// Function that reads a value of an array.
 type Reading = for<'a> fn(&'a ArrayRef, usize) -> Value<'a>;
 
 fn place(number: u64) -> Place {
@@ -110,7 +110,7 @@ impl<R: Source> Rows<R> {
         };
         let mut head = self.head(first);
         let columns = self.footer.columns().into_iter().take(MAX_COLUMNS).zip(&head).map(|(column, head)| {
-            // Digits in a column of text are numbers.
+            // A text column may contain numbers, so the values decide its kind.
             let is_text = column.kind == Kind::Text && head.is_ok();
             Column { name: column.name, kind: (!is_text).then_some(column.kind) }
         });
@@ -176,7 +176,8 @@ impl<R: Source> Rows<R> {
         Ok(imported)
     }
 
-    /// Values of the first rows of a row group, column by column; an error where they are not at hand or cannot be read.
+    /// Returns the values of the first rows in a row group by column; an error if they are
+    /// unavailable or unreadable.
     fn head(&self, group: usize) -> Vec<Result<Vec<Value<'static>>, ImportError>> {
         let columns = self.footer.columns();
         let budget = HEAD_BYTES / columns.len().clamp(1, MAX_COLUMNS);
@@ -185,7 +186,7 @@ impl<R: Source> Rows<R> {
                 return Err(broken(format!("the bytes of column {} were not sent", own.name)));
             }
             let (mut values, mut bytes) = (Vec::new(), 0);
-            // Values with all numbers of a list take more memory.
+            // Values with all list numbers need more memory.
             let is_whole = names::reads_numbers(&own.name);
             let (read, budget) =
                 if is_whole { (value::whole as Reading, 4 * budget) } else { (value::value as Reading, budget) };
@@ -210,7 +211,7 @@ impl<R: Source> Rows<R> {
         columns.into_iter().enumerate().take(MAX_COLUMNS).map(head).collect()
     }
 
-    /// Whether the start of a row group is at hand for all of some columns.
+    /// Returns whether the start of a row group is available for all given columns.
     fn is_at_hand(&self, group: usize, columns: &[usize]) -> bool {
         let leaves = self.footer.leaves(columns);
         let group = &self.footer.groups()[group];
@@ -219,14 +220,14 @@ impl<R: Source> Rows<R> {
             && leaves.iter().all(|&leaf| self.source.has(group.column(leaf).byte_range().0))
     }
 
-    /// Whether the start of a row group is at hand for any column.
+    /// Returns whether the start of a row group is available for any column.
     fn is_any_at_hand(&self, group: usize) -> bool {
         let group = &self.footer.groups()[group];
         group.num_rows() > 0 && group.columns().iter().any(|chunk| self.source.has(chunk.byte_range().0))
     }
 
-    /// Calls `take` with the batches of some columns of a row group, until it returns false. A row group of which only the start is at
-    /// hand is read up to there.
+    /// Calls `take` with batches of the given columns until it returns false. If only the start of
+    /// a row group is available, reading stops at its end.
     fn read(
         &self,
         index: usize,
@@ -263,14 +264,14 @@ impl<R: Source> Rows<R> {
         Err(broken(format!("row group {} has {read} rows, but its footer says {rows}", index + 1)))
     }
 
-    /// Rows of a batch, so that it unpacks to about [`BATCH_BYTES`].
+    /// Returns the batch size in rows, so that a batch decompresses to about [`BATCH_BYTES`].
     fn batch_rows(&self, group: usize, leaves: &[usize]) -> usize {
         let group = &self.footer.groups()[group];
         let bytes: u64 = leaves
             .iter()
             .map(|&leaf| {
                 let chunk = group.column(leaf);
-                // Values that a dictionary packs are wider in memory.
+                // Dictionary-encoded values are wider in memory.
                 chunk.uncompressed_size().unsigned_abs().max(chunk.num_values().unsigned_abs() * 8)
             })
             .sum();
@@ -279,7 +280,7 @@ impl<R: Source> Rows<R> {
     }
 }
 
-/// An error of the crate, without the names of its types.
+/// Formats an error of the crate without type names.
 fn problem(error: &str) -> String {
     error.trim_start_matches("Parquet argument error: ").trim_start_matches("External: ").to_owned()
 }

@@ -1,4 +1,4 @@
-//! What the first rows show of a column: kind, meaning, notation of numbers, and what its values look like.
+//! Column profile from the first rows: kind, meaning, number notation, and value properties.
 
 use super::names;
 use super::number::{self, Ambiguous, Notation, Number, Suffix};
@@ -9,54 +9,54 @@ use super::{Kind, Meaning, Unit, token_ids};
 /// A column or key of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
-    /// Its name; columns without a header are numbered from 1.
+    /// Column name; columns without a header are numbered from 1.
     pub(super) name: String,
-    /// Kind by the type of the file; `None` if the values decide.
+    /// Kind by the file's type; `None` if the values decide.
     pub(super) kind: Option<Kind>,
 }
 
-/// What the first rows show of a column.
+/// Column properties derived from the first rows.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a column")]
 pub(super) struct Profile {
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) meaning: Meaning,
-    /// Place in the table of names; smaller is better.
+    /// Rank in the table of names; lower is preferred.
     pub(super) rank: usize,
     pub(super) notation: Result<Notation, Ambiguous>,
     pub(super) samples: Vec<String>,
     pub(super) note: Option<String>,
-    /// Most numbers have decimals other than zero.
+    /// True if the majority of numbers have non-zero decimals.
     pub(super) is_fractional: bool,
-    /// There are numbers, and none has decimals other than zero.
+    /// True if there are numbers, and none has non-zero decimals.
     pub(super) is_whole: bool,
-    /// There are two numbers or more, and all are equal.
+    /// True if there are at least two numbers, and all are equal.
     pub(super) is_constant: bool,
-    /// The unit behind the numbers.
+    /// Unit suffix of the numbers.
     pub(super) suffix: Option<Suffix>,
-    /// How many numbers, if each is larger than the one before it, or each smaller; else 0.
+    /// Count of the numbers if they are strictly increasing or strictly decreasing; else 0.
     pub(super) strictly_sorted: usize,
-    /// A single message, not a list of messages.
+    /// True if the value is a single message, not a list of messages.
     pub(super) is_one_message: bool,
-    /// Conversations whose first message is an answer: the prompt is in another column.
+    /// True if conversations start with an assistant message: the prompt is in another column.
     pub(super) starts_with_answer: bool,
-    /// Conversations whose last message is a question: the answer is in another column.
+    /// True if conversations end with a user message: the completion is in another column.
     pub(super) ends_with_question: bool,
-    /// Any value is or contains a text of several words.
+    /// True if any value is or contains a text with several words.
     pub(super) has_text: bool,
-    /// Messages with lists of replies: trees of conversations.
+    /// True if messages contain lists of replies (conversation trees).
     pub(super) has_replies: bool,
-    /// Members of messages that hold text which is not counted.
+    /// Message fields with text that is not counted.
     pub(super) unread_members: Vec<String>,
-    /// A list of sizes of images.
+    /// True if a list contains image sizes.
     pub(super) has_sizes: bool,
-    /// Any value; true before the first row.
+    /// True if any row has a value, or before the first row.
     pub(super) has_values: bool,
 }
 
 impl Profile {
-    /// The profile of a column by its first values.
+    /// Builds the profile of a column from its first values.
     pub(super) fn new<'v, 'w: 'v>(column: &Column, values: impl Iterator<Item = &'v Value<'w>> + Clone) -> Self {
         let is_unseen = values.clone().next().is_none();
         let has_values = is_unseen || values.clone().any(|value| !is_blank(value));
@@ -76,7 +76,7 @@ impl Profile {
         } else {
             Vec::new()
         };
-        // A unit behind every number decides over the name.
+        // A common unit suffix has priority over the name.
         let suffix = (kind == Kind::Number).then(|| common_suffix(present.clone())).flatten();
         match suffix {
             Some(Suffix::Bytes) => meaning = Meaning::Length(Unit::Bytes),
@@ -101,7 +101,7 @@ impl Profile {
         if meaning == Meaning::Unknown && looks_like_time(&numbers) {
             meaning = Meaning::Time;
         }
-        // An index of pandas that is no row number holds values: `value_counts().to_csv()`.
+        // A pandas index that is not a row number contains values: `value_counts().to_csv()`.
         let is_index = column.name.is_empty() || column.name.starts_with("Unnamed: ");
         if is_index && !numbers.is_empty() && !rises_by_one(&numbers) {
             meaning = Meaning::Unknown;
@@ -136,13 +136,13 @@ impl Profile {
         }
     }
 
-    /// Whether the values are texts or conversations.
+    /// Returns whether the values are texts or conversations.
     pub(super) const fn is_textual(&self) -> bool {
         matches!(self.kind, Kind::Text | Kind::Chat | Kind::ListOfTexts)
     }
 }
 
-/// Meaning of a name; of a nested name that of its last part.
+/// Returns the meaning of a name; for a nested name, the meaning of its last part.
 fn meaning(name: &str) -> (Meaning, usize) {
     match (names::meaning(name), name.rsplit_once('.')) {
         ((Meaning::Unknown, _), Some((_, last))) => match names::meaning(last) {
@@ -172,7 +172,7 @@ pub(super) fn is_missing(value: &Value<'_>) -> bool {
     }
 }
 
-/// The number of a value.
+/// Parses the number of a value.
 pub(super) fn number(value: &Value<'_>, notation: Notation) -> Option<Number> {
     match value {
         Value::Number(number) => Some(*number),
@@ -183,7 +183,7 @@ pub(super) fn number(value: &Value<'_>, notation: Notation) -> Option<Number> {
     }
 }
 
-/// The unit behind at least half of the numbers.
+/// Returns the unit suffix of at least half of the numbers.
 fn common_suffix<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Option<Suffix> {
     let (mut total, mut found) = (0_u32, [0_u32; 3]);
     for value in values.take(1000) {
@@ -203,7 +203,7 @@ fn common_suffix<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Opt
     Some([Suffix::Bytes, Suffix::Seconds, Suffix::Percent][place])
 }
 
-/// The kind of most values.
+/// Returns the majority kind of the values.
 fn kind<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Kind {
     let mut counts: Vec<(Kind, u32)> = Vec::new();
     for value in values.take(1000) {
@@ -213,7 +213,7 @@ fn kind<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Kind {
             None => counts.push((kind, 1)),
         }
     }
-    // The first of equals: an empty list at the end changes nothing.
+    // The first of equal counts is chosen, so an empty list at the end has no effect.
     counts
         .iter()
         .rev()
@@ -259,14 +259,14 @@ pub(super) fn kind_of_text(text: &str) -> Kind {
     if text.len() <= 20 && (has_shape("00:00", text) || has_shape("0:00", text)) {
         return Kind::Duration;
     }
-    // A list of numbers as text, which pandas writes of `input_ids`.
+    // A number list as text, which pandas writes for `input_ids`.
     if elements(text).is_some() {
         return Kind::ListOfNumbers;
     }
     Kind::Text
 }
 
-/// Elements of a list of whole numbers that is written as text: `[101, 2009, 102]` or `[101 2009 102]`.
+/// Counts the elements of an integer list written as text: `[101, 2009, 102]` or `[101 2009 102]`.
 pub(super) fn elements(text: &str) -> Option<usize> {
     let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
     let words = || inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
@@ -276,7 +276,8 @@ pub(super) fn elements(text: &str) -> Option<usize> {
         .filter(|&count| count > 0)
 }
 
-/// Whether an object is a message. Numbers are no texts: `{"input": 9, "output": 12}` holds counts.
+/// Returns whether an object is a message. Numbers are not texts: `{"input": 9, "output": 12}`
+/// contains counts.
 fn is_message(members: &Members<'_>) -> bool {
     let is_number = |value: &Value<'_>| match value {
         Value::Number(_) => true,
@@ -287,12 +288,12 @@ fn is_message(members: &Members<'_>) -> bool {
     text::is_message(&texts.map(|(name, _)| &**name))
 }
 
-/// Whether a value is a text of whole numbers between blanks or commas: `101 2009 102`.
+/// Returns whether a value is a text of integers separated by blanks or commas: `101 2009 102`.
 fn is_bare_list(value: &Value<'_>) -> bool {
     matches!(value, Value::Text(text) if bare_elements(text).is_some())
 }
 
-/// Elements of a list of whole numbers without brackets.
+/// Counts the elements of an integer list without brackets.
 pub(super) fn bare_elements(text: &str) -> Option<usize> {
     elements(&format!("[{text}]"))
 }
@@ -304,7 +305,7 @@ fn kind_of_list(list: &List<'_>) -> Kind {
     match first {
         Value::Number(_) | Value::Boolean(_) => Kind::ListOfNumbers,
         Value::Text(_) => Kind::ListOfTexts,
-        // Turns of two texts each.
+        // Turns with two texts each.
         Value::List(inner) if kind_of_list(inner) == Kind::ListOfTexts => Kind::ListOfTexts,
         Value::List(_) => Kind::ListOfLists,
         Value::Object(members) if is_message(members) => Kind::Chat,
@@ -326,7 +327,8 @@ fn has_sizes(value: &Value<'_>) -> bool {
     })
 }
 
-/// Seconds, milliseconds, microseconds or nanoseconds since 1970, between the years 2001 and 2100.
+/// Returns whether the numbers look like seconds, milliseconds, microseconds or nanoseconds since
+/// 1970, for the years 2001 to 2100.
 fn looks_like_time(numbers: &[f64]) -> bool {
     numbers.len() >= 2
         && [1.0, 1e3, 1e6, 1e9]
@@ -334,12 +336,12 @@ fn looks_like_time(numbers: &[f64]) -> bool {
             .any(|scale| numbers.iter().all(|number| (9.8e8..4.2e9).contains(&(number / scale))))
 }
 
-/// Whether whole numbers are those of rows: each one more than the one before it.
+/// Returns whether the integers are row numbers: each exceeds the previous number by one.
 fn rises_by_one(numbers: &[f64]) -> bool {
     numbers.windows(2).all(|pair| (pair[1] - pair[0] - 1.0).abs() < f64::EPSILON)
 }
 
-/// What numbers look like, for a person who chooses a column.
+/// Describes the numbers for a user who chooses a column.
 fn note(numbers: &[f64], meaning: Meaning) -> Option<String> {
     if numbers.len() < 3 {
         return None;

@@ -1,4 +1,4 @@
-//! Lists and dictionaries as Python prints them, with types around the values: `[np.int64(512)]`, `tensor([512, 1024])`,
+//! Removes type names from Python output: `[np.int64(512)]`, `tensor([512, 1024])`,
 //! `OrderedDict([(512, 3)])`, and lists with a comma before the closing bracket.
 
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::stated::{self, Stated};
 
-/// Longest text that is rewritten, in bytes; printed values are short.
+/// Maximum length of a text that is rewritten, in bytes; printed values are short.
 const MAX_BYTES: usize = 16 << 20;
 
 /// A pattern and its replacement.
@@ -26,7 +26,7 @@ static RULES: LazyLock<[Rule; 5]> = LazyLock::new(|| {
         rule(r"\b(?:np|numpy)\.(?:u?int|float)\d*\(\s*([-+0-9.eE]+)\s*\)", "$1"),
         rule(r"^\s*(?:torch\.|np\.|numpy\.)?(?:tensor|array)\(\s*(\[[^\]()]*\])(?:,\s*\w+=[^()]*)?\)\s*$", "$1"),
         rule(r"^\s*(?:collections\.)?deque\(\s*(\[[^\]()]*\])(?:,\s*maxlen=\w+)?\)\s*$", "$1"),
-        // Only of a list or an object as a whole.
+        // Applies only to a complete list or object.
         rule(r"^(\s*[\[{][^\n]*\S)\s*,\s*([\]}])\s*$", "$1$2"),
         rule(r"^\s*OrderedDict\(\[(.*)\]\)\s*$", "{$1}"),
     ]
@@ -35,7 +35,7 @@ static RULES: LazyLock<[Rule; 5]> = LazyLock::new(|| {
 static PAIR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\(\s*([-+0-9.eE]+)\s*,\s*([-+0-9.eE]+)\s*\)").ok());
 
-/// The text without the types; `None` where there are none.
+/// Returns the text without type names; `None` if it contains none.
 pub(super) fn plain(text: &str) -> Option<String> {
     const STARTS: [&str; 10] = [
         "[",
@@ -49,7 +49,7 @@ pub(super) fn plain(text: &str) -> Option<String> {
         "deque(",
         "collections.deque(",
     ];
-    // A shortened array is refused where it is read.
+    // The reader rejects a truncated array.
     if text.len() > MAX_BYTES || text.contains("...") {
         return None;
     }
@@ -74,7 +74,7 @@ pub(super) fn plain(text: &str) -> Option<String> {
     let is_list = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_whitespace() || b"[],_".contains(&byte);
     if text.bytes().all(is_list) {
         let list = text.replace('_', "");
-        // Python allows a comma at the end of a list.
+        // Python allows a trailing comma in a list.
         let open = list.trim_end().strip_suffix(']').map(str::trim_end).and_then(|open| open.strip_suffix(','));
         let list = open.map_or_else(|| list.clone(), |open| format!("{open}]"));
         return (list != text).then_some(list);
@@ -94,9 +94,9 @@ pub(super) fn plain(text: &str) -> Option<String> {
     }
 }
 
-/// Name and value of an assignment, such as `lengths = [512, 1024]`.
+/// Splits an assignment such as `lengths = [512, 1024]` into name and value.
 fn assignment(text: &str) -> Option<(&str, &str)> {
-    // A colon assigns in YAML.
+    // A colon denotes assignment in YAML.
     let (name, value) = text.split_once("<-").or_else(|| text.split_once(['=', ':']))?;
     let (name, value) = (name.trim(), value.trim());
     let is_name = !name.is_empty()
@@ -107,7 +107,7 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
     (is_name && is_value).then_some((name, value))
 }
 
-/// A vector of R as a list: `c(735L, 512L)`, or printed lines that begin with `[1]`.
+/// Converts an R vector to a list: `c(735L, 512L)`, or printed lines that start with `[1]`.
 fn of_r(text: &str) -> Option<String> {
     let text = text.trim();
     let is_number = |word: &&str| !word.is_empty() && word.parse::<f64>().is_ok();
@@ -121,7 +121,7 @@ fn of_r(text: &str) -> Option<String> {
     let mut words: Vec<&str> = Vec::new();
     for line in text.lines() {
         let (place, numbers) = line.trim().strip_prefix('[')?.split_once(']')?;
-        // The number in brackets is the place of the first value of the line.
+        // The number in brackets is the index of the line's first value.
         if place.trim().parse() != Ok(words.len() + 1) {
             return None;
         }

@@ -1,30 +1,32 @@
-//! Stray quotation marks in tables, such as `"big disk` without an end. A parser of CSV reads the lines up to the next mark as one cell.
+//! Handles unmatched quotation marks in tables, such as `"big disk`. A CSV parser would read all
+//! lines up to the next mark as one cell.
 
 use csv::{ReaderBuilder, StringRecord};
 
 use super::number;
 use super::sniff::{Delimiter, Format};
 
-/// Character in place of quotation marks that are read as text.
+/// Replacement for quotation marks that are read as text.
 const PLAIN: &str = "\u{201d}";
-/// Rows that decide which columns hold numbers.
+/// Number of rows used to find number columns.
 const HEAD: usize = 50;
 
-/// A table without quotation marks, and the line of the first stray one.
+/// A table without quotation marks, and the line of the first unmatched mark.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unquoted {
     pub(super) text: String,
     pub(super) line: u64,
 }
 
-/// The sentence of the report about a stray mark.
+/// Returns the report sentence about an unmatched mark.
 pub(super) fn sentence(line: u64) -> String {
     format!(
         "Line {line} has a quotation mark that begins no quoted cell. The quotation marks of the file are read as plain text."
     )
 }
 
-/// The table with its quotation marks as text, if one of them is stray; `None` for other texts.
+/// Returns the table with its quotation marks as text if a mark is unmatched; `None` for other
+/// texts.
 pub(super) fn unquote(text: &str, format: Format) -> Option<Unquoted> {
     let Format::Table(Delimiter::Byte(delimiter)) = format else { return None };
     if !text.contains('"') {
@@ -34,8 +36,8 @@ pub(super) fn unquote(text: &str, format: Format) -> Option<Unquoted> {
     Some(Unquoted { text: text.replace('"', PLAIN), line })
 }
 
-/// The line of the first stray mark. Its cell goes over line breaks, and either does not end in front of a delimiter, or every line of the
-/// file is a row by itself.
+/// Returns the line of the first unmatched mark. The cell of such a mark spans line breaks. Also,
+/// the cell does not end before a delimiter, or each line of the file is a complete row.
 fn stray(text: &str, delimiter: u8) -> Option<u64> {
     match breaks(text, delimiter) {
         Breaks::None => return None,
@@ -64,7 +66,7 @@ fn stray(text: &str, delimiter: u8) -> Option<u64> {
         cells.len() == width && numbers.iter().all(|&index| cells.get(index).is_some_and(|cell| is_number(cell)))
     };
     let broken = records.iter().find(|record| record.iter().any(|cell| cell.contains('\n')))?;
-    // Without quoted cells every line is a row.
+    // Without quoted cells, each line is a row.
     let lines = || text.lines().skip(1).filter(|line| !line.trim().is_empty() && !line.starts_with('#')).take(10_000);
     let wrong = lines().filter(|line| !is_row(line)).count();
     let are_rows = width > 1 && !numbers.is_empty() && wrong * 20 <= lines().count();
@@ -75,9 +77,9 @@ fn stray(text: &str, delimiter: u8) -> Option<u64> {
 enum Breaks {
     /// No quoted cell has a line break.
     None,
-    /// Quoted cells with line breaks end where a cell ends.
+    /// Quoted cells with line breaks end at a cell boundary.
     Quoted,
-    /// The line of a mark whose quoted cell has a line break, and no end or an end inside a cell.
+    /// Line of a mark whose quoted cell has a line break, and no end or an end inside a cell.
     Stray(u64),
 }
 
@@ -111,7 +113,7 @@ fn breaks(text: &str, delimiter: u8) -> Breaks {
             }
         }
         line += u64::from(byte == b'\n');
-        // Blanks in front of a quoted cell are not part of it.
+        // Blanks before a quoted cell are not part of it.
         is_start = byte == delimiter || byte == b'\n' || (is_start && byte == b' ');
         at += 1;
     }

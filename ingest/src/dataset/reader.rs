@@ -1,4 +1,5 @@
-//! Reads rows of named values. The first rows decide which columns are read; then every row is measured.
+//! Reads rows of named values. The first rows determine which columns are read; then all rows are
+//! measured.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,47 +22,47 @@ mod rollup;
 use aside::{Aside, Held};
 use nested::Nested;
 
-/// Rows that are stored until the columns are chosen; a preview shows their lengths.
+/// Maximum number of rows that are stored until the columns are chosen; the preview uses them.
 pub(super) const HEAD_ROWS: usize = 10_000;
-/// Bytes that these rows may take.
+/// Maximum size of these rows, in bytes.
 const HEAD_BYTES: usize = 16 << 20;
-/// Most keys of all rows; further ones are not seen.
+/// Maximum number of distinct keys; further keys are ignored.
 const MAX_COLUMNS: usize = 200;
 
-/// Reads rows of named values.
+/// Reads rows of named values into a dataset.
 #[derive(Debug)]
 pub(super) struct Reader<'o> {
     options: &'o Options<'o>,
-    /// "column" or "key".
+    /// Word for messages: "column" or "key".
     noun: &'static str,
     columns: Vec<Column>,
-    /// Columns inside others.
+    /// Nested columns.
     nested: Nested,
-    /// Columns have names of the file; one column without a name holds lengths.
+    /// True if the file names the columns. A single unnamed column contains lengths.
     has_names: bool,
     head: Vec<(Place, Row<'static>)>,
     head_bytes: usize,
     decision: Option<Decision>,
     /// Rows that may be sums or statistics.
     aside: Aside,
-    /// Rows that are sums of others.
+    /// Number of rows that are sums of other rows.
     left_out: u64,
     rows: Rows,
 }
 
-/// What the first rows decided.
+/// Column selection from the first rows.
 #[derive(Debug)]
 struct Decision {
-    /// `None`: rows hold media and no text.
+    /// `None` if the rows contain media and no text.
     choice: Option<Choice>,
-    /// Columns with properties of media, by place and name.
+    /// Columns with media properties, by index and name.
     media: Vec<(Field, usize, String)>,
     source: String,
     candidates: Vec<super::Candidate>,
 }
 
 impl<'o> Reader<'o> {
-    /// Reads rows whose keys are found in the rows.
+    /// Creates a reader that discovers keys from the rows.
     pub(super) fn new(options: &'o Options<'o>) -> Self {
         Self {
             options,
@@ -78,23 +79,22 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// Reads rows of a table with known columns.
+    /// Creates a reader for table rows with known columns.
     pub(super) fn typed(options: &'o Options<'o>, columns: Vec<Column>) -> Self {
         Self { noun: "column", columns, ..Self::new(options) }
     }
 
-    /// Reads lists by name.
+    /// Creates a reader for named lists.
     pub(super) fn keyed(options: &'o Options<'o>, columns: Vec<Column>) -> Self {
         Self { columns, ..Self::new(options) }
     }
 
-    /// Reads rows of a table without a header.
+    /// Creates a reader for table rows without a header.
     pub(super) fn headerless(options: &'o Options<'o>, columns: usize) -> Self {
         let columns = (1..=columns).map(|number| Column { name: number.to_string(), kind: None }).collect();
         Self { noun: "column", columns, has_names: false, ..Self::new(options) }
     }
 
-    /// Takes a row.
     pub(super) fn push(&mut self, place: Place, row: Row<'_>) -> Result<(), ImportError> {
         if self.decision.is_some() {
             return self.take(place, row);
@@ -110,12 +110,11 @@ impl<'o> Reader<'o> {
         Ok(())
     }
 
-    /// Leaves a row out.
     pub(super) fn skip(&mut self, place: Place, why: &str) {
         self.rows.skip(|| place.to_string(), why);
     }
 
-    /// Chooses the columns by the rows so far, and measures these rows.
+    /// Selects the columns from the stored rows, and measures these rows.
     pub(super) fn decide(&mut self) -> Result<(), ImportError> {
         if self.decision.is_some() {
             return Ok(());
@@ -134,7 +133,7 @@ impl<'o> Reader<'o> {
         Ok(())
     }
 
-    /// Rows that are sums of others, by their places among the first rows.
+    /// Returns the indices of stored rows that are sums of other rows.
     fn sums(&self, head: &[(Place, Row<'static>)]) -> BTreeSet<usize> {
         let Some(choice) = self.decision.as_ref().and_then(|decision| decision.choice.as_ref()) else {
             return BTreeSet::new();
@@ -148,7 +147,7 @@ impl<'o> Reader<'o> {
             .enumerate()
             .filter_map(|(index, (_, row))| {
                 let Length::Tokens(number) = choice.sample(row, &meter).length else { return None };
-                // Labels of statistics are settled with the other rows.
+                // Statistics labels are resolved together with the other rows.
                 let label = self.label(row, true);
                 if label.as_deref().is_some_and(|label| !aside::is_sum(label)) {
                     return None;
@@ -161,7 +160,7 @@ impl<'o> Reader<'o> {
             .collect();
         let marks: Vec<(bool, f64)> = rows.iter().map(|(_, row)| *row).collect();
         let mut marked = rows.iter().filter(|(_, (is_marked, _))| *is_marked);
-        // A single row with a label is settled with the other rows.
+        // A single labelled row is resolved together with the other rows.
         let is_single = match (marked.next(), marked.next()) {
             (Some((index, _)), None) => head.get(*index).is_some_and(|(_, row)| self.label(row, true).is_some()),
             _ => false,
@@ -172,12 +171,12 @@ impl<'o> Reader<'o> {
         rows.into_iter().filter(|(_, (is_marked, _))| *is_marked).map(|(index, _)| index).collect()
     }
 
-    /// Whether the columns are chosen.
+    /// Returns whether the columns are selected.
     pub(super) const fn is_decided(&self) -> bool {
         self.decision.is_some()
     }
 
-    /// Whether a column is read, or one inside it, after [`Self::decide`].
+    /// Returns whether a column or a nested column is read. Valid after [`Self::decide`].
     pub(super) fn is_needed(&self, column: usize) -> bool {
         self.reads(column) || self.nested.inside(column).any(|inner| self.reads(inner))
     }
@@ -189,12 +188,12 @@ impl<'o> Reader<'o> {
         })
     }
 
-    /// Whether a rule reads media of the rows, after [`Self::decide`].
+    /// Returns whether a rule reads media. Valid after [`Self::decide`].
     pub(super) fn reads_media(&self) -> bool {
         self.decision.as_ref().is_some_and(|decision| !decision.media.is_empty())
     }
 
-    /// The dataset, if enough of the file was readable.
+    /// Returns the dataset, or an error if too many rows are unreadable.
     pub(super) fn finish(mut self, format: &'static str) -> Result<Imported, ImportError> {
         if self.head.is_empty() && self.decision.is_none() {
             return self.rows.finish(format, String::new(), Vec::new(), Vec::new());
@@ -221,7 +220,7 @@ impl<'o> Reader<'o> {
         Ok(imported)
     }
 
-    /// Takes the keys of a row into the columns.
+    /// Adds the keys of a row to the columns.
     fn discover(&mut self, row: &Row<'_>) {
         let known = |columns: &[Column], name: &str| columns.iter().any(|column| column.name == name);
         match row {
@@ -270,7 +269,7 @@ impl<'o> Reader<'o> {
         };
         let choice = match choice {
             Ok(choice) => Some(choice),
-            // Rows of media may have no text.
+            // Rows with media may have no text.
             Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) => None,
             Err(ImportError::Unclear { candidates: noted }) => {
                 let mut candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
@@ -303,7 +302,7 @@ impl<'o> Reader<'o> {
     }
 
     fn take(&mut self, place: Place, mut row: Row<'_>) -> Result<(), ImportError> {
-        // Nested values have names of their own only after this; most rows have none.
+        // Nested values get names only in this step; rows without nested values skip it.
         if self.reads_nested() {
             self.nested.flatten(&mut row, &mut self.columns);
         }
@@ -318,7 +317,7 @@ impl<'o> Reader<'o> {
         })
     }
 
-    /// Measures a row. `is_whole`: the row has the values of all columns.
+    /// Measures a row. `is_whole` is true if the row has the values of all columns.
     fn measure(&mut self, place: Place, row: &Row<'_>, is_whole: bool) -> Result<(), ImportError> {
         let Some(decision) = &self.decision else { return Ok(()) };
         let meter = Meter::new(self.options);
@@ -371,7 +370,8 @@ impl<'o> Reader<'o> {
         self.rows.add(place, length, images, samples)
     }
 
-    /// The label of a row that may be a sum or a statistic; an empty one for a row of which only the length has a value.
+    /// Returns the label of a possible sum or statistics row; an empty label for a row in which
+    /// only the length has a value.
     fn label(&self, row: &Row<'_>, is_whole: bool) -> Option<String> {
         let unread = self.columns.iter().enumerate().filter(|(index, _)| !self.reads(*index));
         let is_bare = || {
@@ -385,12 +385,12 @@ impl<'o> Reader<'o> {
     }
 }
 
-/// Whether a column has numbers under the name of a length.
+/// Returns whether a column has numbers and a length name.
 fn is_length(own: &Profile) -> bool {
     own.has_values && own.kind == Kind::Number && own.meaning == Meaning::Length(Unit::Tokens)
 }
 
-/// Cells of a line of text as values.
+/// Converts the cells of a text line to values.
 pub(super) fn cells<'v>(cells: impl Iterator<Item = &'v str>) -> Row<'v> {
     let value = |cell: &'v str| if cell.is_empty() { Value::Missing } else { Value::Text(Cow::Borrowed(cell)) };
     Row::Cells(cells.map(value).collect())

@@ -1,4 +1,4 @@
-//! Collects rows and counts what was repaired and what was left out.
+//! Collects rows, and counts repaired and skipped rows.
 
 use std::collections::BTreeMap;
 
@@ -11,59 +11,59 @@ use super::number::Number;
 use super::value::Place;
 use super::{Candidate, ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Options, Report, histogram};
 
-/// Rows read so far.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     text_tokens: Vec<u32>,
     /// Empty until a row has images.
     images: Vec<u32>,
-    /// Samples by length where each row represents several samples.
+    /// Samples by length if each row represents several samples.
     weights: Option<BTreeMap<u32, f64>>,
-    /// Rows with a weight.
+    /// Number of rows with a weight.
     weighted: u64,
-    /// Rows are counted by length, and their number is not limited.
+    /// True if rows are aggregated by length, with unlimited row count.
     is_counted: bool,
     report: Report,
-    /// Rows that are left out because their text is empty.
+    /// Number of rows skipped because of empty text.
     empty: u64,
-    /// The rule that reads media.
+    /// Rule that reads media.
     shaping: Option<Shaping>,
-    /// Columns or keys that hold media.
+    /// Columns or keys that contain media.
     media: Vec<String>,
 }
 
-/// Number of samples of a row.
+/// Number of samples in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Samples {
-    /// The file has no column of weights.
+    /// The file has no weight column.
     One,
-    /// The number in the column of weights.
+    /// The number in the weight column.
     Counted(Number),
-    /// No number in the column of weights.
+    /// The weight column has no number.
     Missing,
 }
 
-/// Media of a row without its text and the repair, or the reason why the row cannot be read.
+/// Media of a row without its text, and the repair message; or the reason why the row cannot be
+/// read.
 pub(super) type ReadMedia = Result<(Media, Option<&'static str>), String>;
 
 impl Rows {
-    /// Rows of the options.
+    /// Creates the collection from options.
     pub(super) fn new(options: &Options<'_>) -> Self {
         let weights = options.as_histogram.then(BTreeMap::new);
         Self { weights, is_counted: options.as_histogram, ..Self::with_rule(options.preprocessing) }
     }
 
-    /// Rows whose media a rule reads, if there is one.
+    /// Creates a collection that reads media with the rule.
     pub(super) fn with_rule(rule: Option<Preprocessing>) -> Self {
         Self { shaping: rule.map(Shaping::new), ..Self::default() }
     }
 
-    /// Rows that represent several samples each.
+    /// Declares that each row represents several samples.
     pub(super) fn name_weights(&mut self, has_weights: bool) {
         self.weights = (has_weights || self.is_counted).then(BTreeMap::new);
     }
 
-    /// Takes a row: its length, its images, and its number of samples.
+    /// Adds a row with length, images and sample count.
     pub(super) fn add(
         &mut self,
         place: Place,
@@ -136,7 +136,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Takes a row with media. Text may be missing; a row in which the rule finds nothing at all is left out.
+    /// Adds a row with media. Text may be missing. A row in which the rule finds nothing is
+    /// skipped.
     pub(super) fn add_with_media(
         &mut self,
         place: Place,
@@ -160,7 +161,8 @@ impl Rows {
         Ok(())
     }
 
-    /// A length; `None` for one below the least, such as 0 of an empty text and -1 of a missing value. Its row is left out.
+    /// Validates a length. Skips the row and returns `None` if the length is below `least`, such as
+    /// 0 for an empty text and -1 for a missing value.
     fn length(&mut self, number: Number, least: u32, place: &dyn Fn() -> String) -> Result<Option<u32>, ImportError> {
         if number.value().round() < f64::from(least) {
             let why = format!("{} is not a length: {}", shown(number), rule("length", least, MAX_LENGTH));
@@ -170,7 +172,7 @@ impl Rows {
         whole(number, least, MAX_LENGTH, "length", place).map(Some)
     }
 
-    /// Converts the media of a row by the rule.
+    /// Converts the row's media with the rule.
     fn shape(&mut self, place: &dyn Fn() -> String, tokens: u32, repair: Option<String>, media: ReadMedia) {
         let (media, of_media) = match media {
             Ok(media) => media,
@@ -190,7 +192,7 @@ impl Rows {
         }
     }
 
-    /// Adds the images of the next row. Rows before the first one with images have none.
+    /// Adds the images of the next row. Rows before the first row with images have none.
     fn add_images(&mut self, count: Option<u32>) {
         match count {
             Some(count) if self.images.is_empty() && count == 0 && self.text_tokens.is_empty() => self.images.push(0),
@@ -208,19 +210,19 @@ impl Rows {
         if rows >= MAX_ROWS as u64 && !self.is_counted { Err(ImportError::TooManyRows) } else { Ok(()) }
     }
 
-    /// Whether a rule reads media.
+    /// Returns whether a rule reads media.
     pub(super) const fn has_rule(&self) -> bool {
         self.shaping.is_some()
     }
 
-    /// Remembers a column or key that holds media.
+    /// Records a column or key that contains media.
     pub(super) fn saw_media(&mut self, name: &str) {
         if self.media.len() < 20 && self.media.iter().all(|known| known != name) {
             self.media.push(name.to_owned());
         }
     }
 
-    /// Takes a length of a file that has lengths only.
+    /// Adds a length from a file that contains only lengths.
     pub(super) fn push(&mut self, place: impl Fn() -> String, number: Number) -> Result<(), ImportError> {
         self.check_room()?;
         let Some(tokens) = self.length(number, 1, &place)? else { return Ok(()) };
@@ -232,13 +234,12 @@ impl Rows {
         Ok(())
     }
 
-    /// Leaves a row out.
     pub(super) fn skip(&mut self, place: impl Fn() -> String, why: &str) {
         self.report.skipped += 1;
         self.problem(&place, why);
     }
 
-    /// The dataset, if enough of the file was readable.
+    /// Returns the dataset, or an error if too many rows are unreadable.
     pub(super) fn finish(
         self,
         format: &'static str,
@@ -293,11 +294,11 @@ impl Rows {
     }
 }
 
-/// The number inside its range, rounded where it has decimals.
+/// Rounds a number and checks its range.
 fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> String) -> Result<u32, ImportError> {
     let value = match number {
         Number::Whole(value) => value,
-        // Casting saturates, so that nothing large slips through.
+        // The cast saturates, so large values fail the range check.
         Number::Repaired(value) => value.round() as i128,
     };
     let range = i128::from(least)..=i128::from(most);
@@ -311,7 +312,7 @@ fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> 
     }
 }
 
-/// The number as a message shows it.
+/// Formats a number for a message.
 fn shown(number: Number) -> String {
     match number {
         Number::Whole(value) => value.to_string(),
@@ -319,7 +320,7 @@ fn shown(number: Number) -> String {
     }
 }
 
-/// The range of a quantity, as a sentence.
+/// Describes the range of a quantity as a sentence.
 fn rule(what: &str, least: u32, most: u32) -> String {
     format!("a {what} is a whole number from {least} to {most}")
 }

@@ -1,16 +1,15 @@
-//! Format of a file, by its content.
+//! Detects the file format from the content.
 
 use std::borrow::Cow;
 
 use super::number::Notation;
 use super::{ImportError, json_text, number};
 
-/// A format of length files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Numbers between white space or commas.
+    /// Numbers separated by white space or commas.
     Numbers,
-    /// Cells of a table.
+    /// Table cells.
     Table(Delimiter),
     /// One JSON document.
     Json,
@@ -18,16 +17,16 @@ pub(super) enum Format {
     JsonLines,
 }
 
-/// What separates the cells of a table.
+/// Separator between table cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delimiter {
     /// A character.
     Byte(u8),
-    /// One column.
+    /// A single column.
     None,
-    /// Bars at both ends of the line and between the cells.
+    /// Bars between cells and at both line ends.
     Bar,
-    /// Any number of blanks.
+    /// One or more blanks.
     Blank,
 }
 
@@ -61,7 +60,8 @@ const MAGIC: [(&[u8], &str, &str); 16] = [
     (b"\x80\x05", "a Python pickle", PICKLE),
 ];
 
-/// The text of a file: byte order mark stripped, UTF-16 decoded, invalid characters replaced, other files refused by name.
+/// Decodes the text of a file: removes the byte order mark, decodes UTF-16 and replaces invalid
+/// characters. Rejects other file types by name.
 pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     for (magic, looks_like, remedy) in MAGIC {
         if bytes.starts_with(magic) {
@@ -85,7 +85,8 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     if text.trim().is_empty() { Err(ImportError::Empty) } else { Ok(text) }
 }
 
-/// UTF-16 text, by its byte order mark or by its zeros: ASCII in two bytes has a zero in every other place.
+/// Decodes UTF-16 text, detected by its byte order mark or zero bytes: each second byte of ASCII
+/// text in UTF-16 is zero.
 fn utf_16(bytes: &[u8]) -> Option<String> {
     let (body, is_little) = match bytes {
         [0xff, 0xfe, rest @ ..] => (rest, true),
@@ -106,7 +107,7 @@ fn utf_16(bytes: &[u8]) -> Option<String> {
     Some(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
-/// The format of a text that is not empty.
+/// Detects the format of a non-empty text.
 pub(super) fn format(text: &str) -> Format {
     let start = text.trim_start();
     if start.starts_with(['{', '[']) {
@@ -116,7 +117,7 @@ pub(super) fn format(text: &str) -> Format {
         if complete && lines.next().is_some() {
             return Format::JsonLines;
         }
-        // `print(array)` of NumPy: one list without commas.
+        // NumPy's `print(array)`: one list without commas.
         let is_printed = start.starts_with('[')
             && start.matches('[').count() == 1
             && text
@@ -125,12 +126,12 @@ pub(super) fn format(text: &str) -> Format {
             && !text.contains("...");
         return if is_printed && !complete { Format::Numbers } else { Format::Json };
     }
-    // Lines below or above the names of columns.
+    // Lines below or above the column names.
     let is_rule =
         |line: &&str| line.contains(['-', '=']) && line.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' '));
     let head: Vec<&str> = data_lines(text).filter(|line| !is_rule(line)).take(50).collect();
     let Some(first) = head.first() else { return Format::Numbers };
-    // A text per line. A table of one column begins with a name.
+    // One text per line. A one-column table starts with a name.
     let is_text = |line: &&str| serde_json::from_str::<String>(line).is_ok();
     if head.len() > 1 && first.starts_with('"') && first.len() > 40 && first.contains(' ') && head.iter().all(is_text) {
         return Format::JsonLines;
@@ -148,11 +149,12 @@ pub(super) fn format(text: &str) -> Format {
             return Format::Numbers;
         }
         let widths: Vec<usize> = head.iter().map(|line| line.split_whitespace().count()).collect();
-        // Without a delimiter a header is a first line that starts with something else than a number.
+        // Without a delimiter, a first line that does not start with a number is a header.
         let headed = first.split_whitespace().next().is_some_and(|word| !is_number(word));
         let rows = &widths[1..];
         let is_even = rows.iter().all(|&width| width == rows[0]);
-        // A list that was wrapped ends with a shorter line of numbers; a printed series of pandas ends with a line of words.
+        // A wrapped list ends with a shorter line of numbers; a printed pandas series ends with a
+        // line of words.
         let is_series = widths.len() > 2
             && widths[0] > 1
             && widths[..widths.len() - 1].iter().all(|&width| width == widths[0])
@@ -178,20 +180,22 @@ pub(super) fn format(text: &str) -> Format {
         line.split(|c: char| separators.contains(&c) || c.is_whitespace())
             .all(|word| word.is_empty() || number::read(word).is_some())
     });
-    // A list that was wrapped: numbers only, on one line or on lines of different width. A comma at the end of a line is a list too.
+    // A wrapped list has only numbers, on one line or on lines with different widths. A line with a
+    // trailing comma is also a list.
     let is_wrapped =
         || widths.iter().any(|&width| width != widths[0]) || head.iter().all(|line| line.trim_end().ends_with(','));
     let list = match delimiter {
         b',' => numeric && (head.len() == 1 || is_wrapped()),
-        // Commas between semicolons are decimals.
+        // Commas between semicolons are decimal commas.
         b';' => numeric && head.len() == 1 && !first.contains(','),
         _ => false,
     };
     if list { Format::Numbers } else { Format::Table(Delimiter::Byte(delimiter)) }
 }
 
-/// Whether lines hold one number each, with commas in front of every three digits. Lines of two columns have two numbers each, and the
-/// second one does not start with 0; numbers from a million on are no lengths, but lists of numbers of three digits.
+/// Returns whether each line is a number with commas before each group of three digits. Two-column
+/// lines have two numbers each, and the second number does not start with 0. Numbers from one
+/// million up are not lengths but lists of three-digit numbers.
 fn has_thousands(lines: &[&str]) -> bool {
     let lines = || lines.iter().map(|line| line.trim());
     let is_number = |line: &str| {
@@ -207,7 +211,7 @@ fn has_thousands(lines: &[&str]) -> bool {
         && (lines().any(is_plain) || lines().any(is_padded))
 }
 
-/// Lines that hold data: neither blank nor a comment.
+/// Returns the lines that are neither blank nor comments.
 pub(super) fn data_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| {
         let line = line.trim_start();
@@ -215,14 +219,14 @@ pub(super) fn data_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A bar, if every line has the same number of them, as `sqlite3` prints tables.
+/// Returns a bar if all lines have an equal number of bars, as in `sqlite3` tables.
 fn bars(lines: &[&str]) -> Option<u8> {
     let count = |line: &str| line.matches('|').count();
     let first = count(lines.first()?);
     (first > 0 && lines.len() > 1 && lines.iter().all(|line| count(line) == first)).then_some(b'|')
 }
 
-/// The most frequent delimiter outside quotes in a line.
+/// Returns the most frequent delimiter outside quotes.
 fn delimiter(line: &str) -> Option<u8> {
     let mut quoted = false;
     let mut counts = [(b',', 0_usize), (b';', 0), (b'\t', 0)];
@@ -232,6 +236,6 @@ fn delimiter(line: &str) -> Option<u8> {
             entry.1 += 1;
         }
     }
-    // The first of equals wins, and commas are listed first.
+    // The first of equal counts wins; commas are listed first.
     counts.into_iter().rev().max_by_key(|&(_, count)| count).filter(|&(_, count)| count > 0).map(|(byte, _)| byte)
 }

@@ -1,22 +1,23 @@
-//! Texts that state what the numbers of a file are: values of keys in JSON, and comments above plain numbers.
+//! Interprets texts that describe the numbers of a file: values of JSON keys, and comments above
+//! plain numbers.
 
 use super::names::{self, Quantity};
 use super::{Meaning, Unit};
 
-/// What a text states about numbers.
+/// Statement of a text about numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stated {
     /// Lengths in tokens.
     Lengths,
     /// Lengths in another unit.
     Unit(Unit),
-    /// A quantity that is no length of a text.
+    /// A quantity that is not a text length.
     Other,
     /// The text names no known quantity.
     Unknown,
 }
 
-/// Words of keys whose value names the quantity or the unit of the numbers.
+/// Key words whose value names the quantity or unit of the numbers.
 const DESCRIPTORS: [&str; 18] = [
     "labels",
     "unit",
@@ -37,7 +38,7 @@ const DESCRIPTORS: [&str; 18] = [
     "description",
     "measure",
 ];
-/// Keys whose values describe the file and not its numbers.
+/// Keys whose values describe the file and not the numbers.
 const OF_FILES: [&str; 19] = [
     "type",
     "schema",
@@ -60,7 +61,7 @@ const OF_FILES: [&str; 19] = [
     "license",
 ];
 
-/// What a text states.
+/// Interprets a text.
 pub(super) fn of(text: &str) -> Stated {
     if text.trim().is_empty() || names::is_tokens(text) {
         return Stated::Lengths;
@@ -84,7 +85,7 @@ pub(super) fn of(text: &str) -> Stated {
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
     let has_tokens = words.iter().any(|word| names::is_tokens(word));
-    // Shorter words, such as "in" and "us", are not units in a sentence.
+    // Short words such as "in" and "us" are not units in a sentence.
     let is_long = |word: &&&str| word.len() > 2 || ["ms", "px"].contains(*word);
     let of_units = words.iter().filter(is_long).filter_map(|word| names::quantity_of(word).and_then(by_unit));
     let is_other = |stated: &Stated| *stated != Stated::Lengths;
@@ -99,13 +100,14 @@ pub(super) fn of(text: &str) -> Stated {
     }
 }
 
-/// Whether a column under a name states the quantity of the numbers in its rows.
+/// Returns whether a column name says that the column describes the numbers of its rows.
 pub(super) fn names_quantity(name: &str) -> bool {
     const NAMES: [&str; 6] = ["metric", "metric_name", "quantity", "variable", "measure", "feature"];
     NAMES.iter().any(|known| names::is_same(known, name))
 }
 
-/// Checks texts by key. The error names a unit or a quantity that is not tokens; the result is a sentence about texts that are not understood.
+/// Checks texts by key. Returns an error for a unit or quantity other than tokens, and a warning
+/// sentence about texts that are not understood.
 pub(super) fn check<'t>(texts: impl Iterator<Item = (&'t str, &'t str)>) -> Result<Option<String>, String> {
     const MOST: usize = 5;
     let mut unread = Vec::new();
@@ -122,7 +124,7 @@ pub(super) fn check<'t>(texts: impl Iterator<Item = (&'t str, &'t str)>) -> Resu
                 return Err(format!("{key} is {shown:?}, which is another quantity than lengths in tokens"));
             }
             _ if OF_FILES.iter().any(|known| names::is_same(known, key)) => {}
-            // A unit by itself, under any key.
+            // The text is only a unit, under any key.
             Stated::Other | Stated::Unit(_) if shown.len() > 1 && names::quantity_of(&shown).is_some() => {
                 return Err(format!("{key} is {shown:?}, which is not tokens; convert the lengths first"));
             }

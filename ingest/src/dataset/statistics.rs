@@ -1,6 +1,7 @@
-//! Statistics of a Hugging Face dataset, the answer of `/statistics` of its server: a histogram of ten bins per column.
+//! Reads statistics of a Hugging Face dataset, the response of the server's `/statistics`: a
+//! histogram with ten bins per column.
 //!
-//! Texts are counted in characters, lists by their elements.
+//! Texts are counted in characters, lists by element count.
 
 use planner::outcome::HistogramColumns;
 use serde::Deserialize;
@@ -45,18 +46,19 @@ struct Bins {
     bin_edges: Vec<f64>,
 }
 
-/// Whether a JSON text looks like it.
+/// Returns whether a JSON text looks like a statistics response.
 pub(super) fn is(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"statistics\"") && text.contains("\"column_statistics\"")
 }
 
-/// Reads the histogram of a column. The table of names decides, as for every other file.
+/// Reads the histogram of a column. The table of names selects the column, as for other formats.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let document: Document =
         serde_json::from_str(text).map_err(|error| ImportError::Json { detail: error.to_string() })?;
     let profiles: Vec<Profile> = document.statistics.iter().map(Column::profile).collect();
     let refuse = |detail: String| Err(ImportError::Histogram { detail });
-    // Histograms of two columns cannot be added: which samples belong together is not known.
+    // Histograms of two columns cannot be added because the correspondence between samples is
+    // unknown.
     let options = &Options { add: None, weight: Some(""), ..options.clone() };
     let choice = match Choice::new(&profiles, &[], options) {
         Ok(choice) => choice,
@@ -115,7 +117,7 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     Ok(imported)
 }
 
-/// Of several parts the one with the largest mean.
+/// Returns the part with the maximum mean.
 fn longest<'c>(document: &Document, choice: &'c Choice) -> Option<&'c Part> {
     let mean = |part: &&Part| document.statistics[part.index].statistics.mean.unwrap_or(0.0);
     let has_bins = |part: &&Part| {
@@ -127,7 +129,8 @@ fn longest<'c>(document: &Document, choice: &'c Choice) -> Option<&'c Part> {
 }
 
 impl Column {
-    /// The column as every file shows it. Text of labels, and lists of messages, have other types here.
+    /// Builds the column's profile in the common representation. Label texts and message lists have
+    /// different types in this format.
     fn profile(&self) -> Profile {
         let kind = match self.kind.as_str() {
             "int" | "float" => Kind::Number,
@@ -139,7 +142,7 @@ impl Column {
             _ => Kind::Binary,
         };
         let mut profile = Profile::new(&Named { name: self.name.clone(), kind: Some(kind) }, std::iter::empty());
-        // The elements of a list of messages are turns; the type of the elements is not in the statistics.
+        // The elements of a message list are turns; the statistics do not contain the element type.
         if kind == Kind::ListOfNumbers
             && !matches!(profile.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
         {
@@ -152,7 +155,7 @@ impl Column {
         profile
     }
 
-    /// Edges and counts of the bins in tokens; `None` without any.
+    /// Returns edges and counts of the bins in tokens; `None` if there are none.
     fn bins(&self, num_examples: Option<f64>, measure: Measure, options: &Options<'_>) -> Option<(Vec<f64>, Vec<f64>)> {
         let per_token = match measure {
             Measure::Text | Measure::Number(_, Unit::Characters | Unit::Bytes) => options.characters_per_token,
@@ -161,7 +164,7 @@ impl Column {
         let Statistics { nan_count, min, max, histogram, .. } = &self.statistics;
         match (histogram, min, max) {
             (Some(bins), ..) => Some((bins.bin_edges.iter().map(|edge| edge / per_token).collect(), bins.hist.clone())),
-            // A column of equal values has no histogram.
+            // A constant column has no histogram.
             (None, Some(min), Some(max)) => {
                 let all = num_examples.unwrap_or(1.0) - nan_count.unwrap_or_default();
                 Some((vec![min / per_token, max / per_token], vec![all]))
@@ -172,7 +175,7 @@ impl Column {
 }
 
 impl Document {
-    /// Columns to choose from, each with its bins as the preview.
+    /// Returns the candidate columns, each with its bins as preview.
     fn candidates(&self, profiles: &[Profile], options: &Options<'_>, without: Option<usize>) -> Vec<Candidate> {
         let mut candidates = candidate::candidates(profiles, &[], options, &[]);
         for (index, (candidate, column)) in candidates.iter_mut().zip(&self.statistics).enumerate() {
@@ -197,7 +200,7 @@ mod tests {
     use super::super::ImportError;
     use super::super::tests::import;
 
-    /// The example of the server's documentation, and columns of other types.
+    /// The example from the server's documentation, and columns of other types.
     const FILE: &str = r#"{"num_examples":8551,"statistics":[
         {"column_name":"sentence","column_type":"string_text","column_statistics":{"nan_count":0,"nan_proportion":0,"min":6,"max":231,"mean":40.70074,
             "histogram":{"hist":[2260,4512,1262,380,102,26,6,1,1,1],"bin_edges":[6,29,52,75,98,121,144,167,190,213,231]}}},
@@ -227,7 +230,7 @@ mod tests {
         assert!(matches!(import(FILE.as_bytes(), Some("nope")), Err(ImportError::NoSuchColumn { .. })));
     }
 
-    /// Turns of a chat, labels, widths of images and scores are not lengths; the candidates have previews.
+    /// Chat turns, labels, image widths and scores are not lengths; the candidates have previews.
     #[test]
     fn columns_that_are_no_lengths_are_offered() {
         let file = r#"{"num_examples":100,"statistics":[

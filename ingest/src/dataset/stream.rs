@@ -1,7 +1,8 @@
-//! Text files of any size, taken in pieces: JSONL, CSV and plain numbers, plain or packed by gzip or zstd.
+//! Reads text files of any size in pieces: JSONL, CSV and plain numbers, uncompressed or compressed
+//! with gzip or zstd.
 //!
-//! A file that unpacks to [`IN_MEMORY`] or less is read like an upload. Of a larger one only the lines of the current piece are in
-//! memory.
+//! A file with a decompressed size up to [`IN_MEMORY`] is read like an upload. For a larger file,
+//! only the lines of the current piece are in memory.
 
 use std::io::Write;
 
@@ -15,18 +16,16 @@ use super::table::Table;
 use super::value::Place;
 use super::{ImportError, Imported, Options, lines, numbers, quotes, read_unpacked};
 
-/// First bytes of a gzip stream.
 const GZIP: &[u8] = b"\x1f\x8b";
-/// First bytes of a zstd frame.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-/// Most unpacked bytes of an upload.
+/// Maximum decompressed size of an upload, in bytes.
 pub(super) const MAX_UNPACKED: u64 = 2 << 30;
-/// Unpacked bytes up to which a file is read as a whole.
+/// Maximum decompressed size of a file that is read at once, in bytes.
 const IN_MEMORY: usize = 64 << 20;
-/// Packed bytes that are unpacked at once: 4 KiB unpack to 128 MiB at most.
+/// Compressed bytes per decompression step: 4 KiB decompress to at most 128 MiB.
 const STEP: usize = 4 << 10;
 
-/// Whether bytes are the start of a gzip or zstd file.
+/// Returns whether the bytes start a gzip or zstd file.
 pub(super) fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(GZIP) || bytes.starts_with(ZSTD)
 }
@@ -35,16 +34,16 @@ pub(super) fn is_packed(bytes: &[u8]) -> bool {
 pub struct Stream<'o> {
     options: &'o Options<'o>,
     unpacking: Unpacking,
-    /// Unpacked bytes that may still follow.
+    /// Remaining decompressed bytes that are allowed.
     left: u64,
-    /// Unpacked bytes up to which the file is read as a whole.
+    /// Maximum decompressed size of a file that is read at once, in bytes.
     whole: usize,
     /// Last bytes of the file.
     end: [u8; 8],
     state: State<'o>,
 }
 
-/// The decoder of a file, by its first bytes.
+/// Decoder, selected by the first bytes.
 enum Unpacking {
     Unknown(Vec<u8>),
     Plain,
@@ -52,10 +51,10 @@ enum Unpacking {
     Zstd(Zstd),
 }
 
-/// Frames of zstd, one after another.
+/// Decoder for consecutive zstd frames.
 struct Zstd {
     decoder: Decoder<'static>,
-    /// The bytes so far end with a frame.
+    /// True if the bytes so far end at a frame boundary.
     is_whole: bool,
 }
 
@@ -70,7 +69,7 @@ impl Zstd {
         let mut block = vec![0; 128 << 10];
         loop {
             let mut output = OutBuffer::around(&mut block[..]);
-            // Bytes that are still needed for the frame; a new frame begins by itself.
+            // Number of bytes that the frame still needs; a new frame starts automatically.
             let needed = self.decoder.run(&mut input, &mut output)?;
             let written = output.pos();
             unpacked.extend_from_slice(&block[..written]);
@@ -82,19 +81,19 @@ impl Zstd {
     }
 }
 
-/// What has been read.
+/// Data read so far.
 enum State<'o> {
-    /// The file as a whole, as long as it is small.
+    /// The complete content, for a small file.
     Whole(Vec<u8>),
-    /// The rows so far, and the start of a line.
+    /// The rows so far, and an incomplete line.
     Rows(Box<Rows<'o>>),
 }
 
 struct Rows<'o> {
     kind: Kind<'o>,
-    /// Bytes that are no whole line, or no whole record, yet.
+    /// Bytes of an incomplete line or record.
     rest: Vec<u8>,
-    /// Lines before the rest.
+    /// Number of lines before the rest.
     lines: u64,
 }
 
@@ -105,12 +104,12 @@ enum Kind<'o> {
 }
 
 impl<'o> Stream<'o> {
-    /// Whether bytes are the start of a gzip or zstd file.
+    /// Returns whether the bytes start a gzip or zstd file.
     pub fn is_packed(bytes: &[u8]) -> bool {
         is_packed(bytes)
     }
 
-    /// A file that unpacks to at most `most` bytes.
+    /// Creates a stream for a file with at most `most` decompressed bytes.
     pub fn new(options: &'o Options<'o>, most: u64) -> Self {
         Self {
             options,
@@ -122,7 +121,7 @@ impl<'o> Stream<'o> {
         }
     }
 
-    /// Takes the next bytes of the file.
+    /// Reads the next bytes of the file.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), ImportError> {
         let piece = if let Unpacking::Unknown(start) = &mut self.unpacking {
             start.extend_from_slice(piece);
@@ -159,7 +158,7 @@ impl<'o> Stream<'o> {
         Ok(())
     }
 
-    /// The dataset.
+    /// Returns the dataset.
     pub fn finish(mut self) -> Result<Imported, ImportError> {
         let last = match &mut self.unpacking {
             Unpacking::Unknown(start) => std::mem::take(start),
@@ -167,7 +166,8 @@ impl<'o> Stream<'o> {
                 decoder.try_finish().map_err(|error| packed("gzip", &error))?;
                 let last = std::mem::take(decoder.get_mut());
                 let is_empty = last.is_empty() && matches!(&self.state, State::Whole(bytes) if bytes.is_empty());
-                // The decoder takes a cut head for the end. An empty file ends with a checksum and a length of 0.
+                // The decoder treats a truncated header as the end. An empty file ends with a
+                // checksum and length 0.
                 if is_empty && self.end != [0; 8] {
                     return Err(packed("gzip", &std::io::ErrorKind::UnexpectedEof.into()));
                 }
@@ -210,7 +210,7 @@ impl<'o> Stream<'o> {
     }
 }
 
-/// The last bytes of a file behind which a piece follows.
+/// Returns the last bytes of the file after a piece is appended.
 fn end(before: [u8; 8], piece: &[u8]) -> [u8; 8] {
     let mut end = before;
     for &byte in &piece[piece.len().saturating_sub(8)..] {
@@ -228,7 +228,7 @@ fn packed(format: &'static str, error: &std::io::Error) -> ImportError {
 }
 
 impl<'o> Rows<'o> {
-    /// Decides the format by the start of a file.
+    /// Detects the format from the start of a file.
     fn begin(start: &[u8], options: &'o Options<'o>) -> Result<Self, ImportError> {
         let text = sniff::text(start)?;
         let refuse = |found: &str| ImportError::Shape {
@@ -248,7 +248,7 @@ impl<'o> Rows<'o> {
         Ok(Self { kind, rest: Vec::new(), lines: 0 })
     }
 
-    /// Reads whole lines and keeps the rest.
+    /// Reads complete lines and stores the rest.
     fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.rest.extend_from_slice(bytes);
         let Some(end) = self.kind.end(&self.rest) else {
@@ -268,7 +268,8 @@ impl<'o> Rows<'o> {
 }
 
 impl Kind<'_> {
-    /// End of the last whole line, or of the last whole record: a line break between quotes ends none.
+    /// Returns the end of the last complete line or record; a line break inside quotes does not end
+    /// a record.
     fn end(&self, bytes: &[u8]) -> Option<usize> {
         let Self::Table(_, delimiter) = self else {
             return bytes.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1);
@@ -283,7 +284,7 @@ impl Kind<'_> {
         end
     }
 
-    /// Takes whole lines that stand behind a number of lines.
+    /// Reads complete lines. `before` is the number of preceding lines.
     fn push(&mut self, text: &str, before: u64) -> Result<(), ImportError> {
         match self {
             Self::JsonLines(reader) => {
@@ -378,7 +379,7 @@ mod tests {
             let error = lengths(packed[..packed.len() / 2].chunks(9), &Options::default());
             assert!(error.is_err(), "{error:?}");
         }
-        // A file that was cut inside its head, and an empty one.
+        // A file truncated inside its header, and an empty file.
         for (packed, told) in [(gzip(text)[..8].to_vec(), "cut or broken"), (gzip(b""), "file is empty")] {
             let error = super::super::import(&packed, &Options::default()).expect_err(told).to_string();
             assert!(error.contains(told), "{told}: {error}");
@@ -389,7 +390,7 @@ mod tests {
         );
     }
 
-    /// Files larger than what is read as a whole: rows with 1 KiB of spaces.
+    /// Files that exceed the limit for reading at once: rows with 1 KiB of spaces.
     #[test]
     fn large_files_are_read_row_by_row() {
         let filler = " ".repeat(1 << 10);

@@ -1,4 +1,4 @@
-//! CSV and its relatives: cells between delimiters, between bars, or between blanks.
+//! Reads CSV and related formats: cells between delimiters, bars or blanks.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
@@ -11,10 +11,11 @@ use super::stated::{self, Stated};
 use super::value::Place;
 use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, names, quotes};
 
-/// Reason of a row that is left out.
+/// Skip reason for a row with too many values.
 const WIDE: &str = "more values than the table has columns; a comma within a value needs quotes";
 
-/// Reads a table. Its first line is a header if it holds a text that is neither a number nor a time.
+/// Reads a table. The first line is a header if it contains a text that is neither a number nor a
+/// time.
 pub(super) fn import(text: &str, delimiter: Delimiter, options: &Options<'_>) -> Result<Imported, ImportError> {
     let (comment, first_line, body) = without_comments(text);
     let mut table = Table::new(options, first_line, delimiter);
@@ -29,7 +30,8 @@ pub(super) fn import(text: &str, delimiter: Delimiter, options: &Options<'_>) ->
                 .trim(Trim::All)
                 .from_reader(body.as_bytes());
             let mut record = StringRecord::new();
-            // Reading from memory, of UTF-8 and with rows of any width, has no error; should the crate add one, it is the file's.
+            // Reading UTF-8 rows of any width from memory cannot fail. If the crate adds an error,
+            // it is reported as an error of the file.
             while records
                 .read_record(&mut record)
                 .map_err(|error| ImportError::Shape { found: format!("a broken table ({error})") })?
@@ -51,7 +53,7 @@ pub(super) fn import(text: &str, delimiter: Delimiter, options: &Options<'_>) ->
     table.finish()
 }
 
-/// A sentence about the comment in front of a table, if it names another quantity or unit than tokens.
+/// Returns a warning if the comment above a table names a quantity or unit other than tokens.
 pub(super) fn unread_comment(text: &str) -> Option<String> {
     let comment = without_comments(text).0.filter(|comment| !comment.contains([',', ';', '\t']))?;
     let is_other = matches!(stated::of(comment), Stated::Other | Stated::Unit(_));
@@ -61,7 +63,7 @@ pub(super) fn unread_comment(text: &str) -> Option<String> {
     })
 }
 
-/// The last comment in front of the table, the number of the first line of the table, and the table.
+/// Returns the last comment above the table, the first line number of the table, and the table.
 fn without_comments(text: &str) -> (Option<&str>, u64, &str) {
     let (mut comment, mut line, mut rest) = (None, 0, text);
     while let Some(first) = rest.lines().next() {
@@ -78,18 +80,19 @@ fn without_comments(text: &str) -> (Option<&str>, u64, &str) {
     (comment, line, rest)
 }
 
-/// Names of columns in a comment, as `numpy.savetxt` writes them: as many as the table has columns.
+/// Parses column names in a comment, as `numpy.savetxt` writes them. Their count must equal the
+/// column count.
 fn comment_header(comment: Option<&str>, delimiter: Delimiter, width: usize) -> Option<Vec<String>> {
     let Delimiter::Byte(byte) = delimiter else { return None };
     let names: Vec<String> = comment?.split(char::from(byte)).map(|name| name.trim().to_owned()).collect();
-    // `#` may be the name of the first column, with row numbers.
+    // `#` may be the name of the first column, which contains row numbers.
     let is_name = |(index, name): (usize, &String)| {
         if name.is_empty() { index == 0 && width > 1 } else { profile::kind_of_text(name) == Kind::Text }
     };
     (names.len() == width && names.iter().enumerate().all(is_name)).then_some(names)
 }
 
-/// Lines of cells between bars or blanks; lines of dashes are left out.
+/// Splits lines into cells between bars or blanks; skips lines of dashes.
 fn lines(text: &str, delimiter: Delimiter) -> impl Iterator<Item = (u64, Vec<&str>)> {
     (1..).zip(text.lines()).filter_map(move |(line, text)| {
         let text = text.trim();
@@ -105,7 +108,7 @@ fn lines(text: &str, delimiter: Delimiter) -> impl Iterator<Item = (u64, Vec<&st
     })
 }
 
-/// The column of a length and its unit other than tokens, in a row without numbers.
+/// Returns the length column and its unit if a row without numbers names a unit other than tokens.
 fn other_unit<'c>(cells: &[&'c str], header: &'c [String]) -> Option<(&'c str, &'c str)> {
     let is_length = |name: &str| {
         matches!(names::meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
@@ -119,11 +122,11 @@ fn other_unit<'c>(cells: &[&'c str], header: &'c [String]) -> Option<(&'c str, &
     pairs.find(|(name, unit)| is_length(name) && names::quantity_of(unit).is_some() && !names::is_tokens(unit))
 }
 
-/// The name of a column in place of a length, in a row of names: another table begins there.
+/// Returns the column name found in a length cell, in a row of names: another table starts there.
 fn other_header<'c>(cells: &[&'c str], header: &[String]) -> Option<&'c str> {
     let meaning = |name: &str| names::meaning(name).0;
     let is_length = |name: &str| matches!(meaning(name), Meaning::Length(_) | Meaning::Prompt | Meaning::Completion);
-    // A row of units below the header is none of names.
+    // A unit row below the header is not a row of names.
     if cells.iter().all(|cell| header.iter().all(|name| name != cell))
         && cells.iter().any(|cell| names::is_tokens(cell))
     {
@@ -140,7 +143,7 @@ fn other_header<'c>(cells: &[&'c str], header: &[String]) -> Option<&'c str> {
     pairs.find(|(cell, name)| **cell != *name && is_length(name) && is_name(cell)).map(|(cell, _)| *cell)
 }
 
-/// Cells between blanks. A unit in brackets belongs to the name in front of it.
+/// Splits cells at blanks. A unit in brackets belongs to the previous name.
 fn blank_cells(text: &str) -> Vec<&str> {
     let mut cells: Vec<&str> = Vec::new();
     let mut starts: Vec<usize> = Vec::new();
@@ -162,29 +165,30 @@ fn blank_cells(text: &str) -> Vec<&str> {
     cells
 }
 
-/// A table while it is read.
+/// State while a table is read.
 pub(super) struct Table<'o> {
     options: &'o Options<'o>,
     delimiter: Delimiter,
-    /// Lines in front of the table.
+    /// Number of lines before the table.
     offset: u64,
     header: Option<Vec<String>>,
-    /// The header's line is not yet followed by a row.
+    /// True if no row has followed the header line.
     pending: bool,
     reader: Option<Reader<'o>>,
     width: usize,
     has_header: bool,
-    /// Commas in the numbers of each column, if semicolons separate the cells.
+    /// Comma notation of each column, if semicolons separate the cells.
     commas: Vec<Commas>,
-    /// Names of the columns, if semicolons separate the cells.
+    /// Column names, if semicolons separate the cells.
     names: Vec<String>,
-    /// The only column of a table without a header holds thousands separators.
+    /// True if the only column of a headerless table contains thousands separators.
     has_thousands: bool,
-    /// Two cells of one number for each column, such as `1` and `061`, if commas separate the cells.
+    /// Per column, two cells of a split number, such as `1` and `061`, if commas separate the
+    /// cells.
     halves: Vec<Option<String>>,
-    /// Line of the first stray quotation mark.
+    /// Line of the first unmatched quotation mark.
     stray: Option<u64>,
-    /// Names of two columns of the file, and the names that the second ones have here.
+    /// Duplicate column names of the file, and their renamed versions.
     doubles: Vec<(String, String)>,
 }
 
@@ -208,18 +212,18 @@ impl<'o> Table<'o> {
         }
     }
 
-    /// Takes the line of a stray quotation mark.
+    /// Records the line of an unmatched quotation mark.
     pub(super) fn note_stray(&mut self, line: u64) {
         self.stray.get_or_insert(line);
     }
 
-    /// Takes names of columns that are no line of the table.
+    /// Sets column names that are not a line of the table.
     pub(super) fn begin(&mut self, header: Vec<String>) {
         self.header = Some(header);
         self.pending = true;
     }
 
-    /// Distinct names. The number of the column is added to a name that occurs again.
+    /// Makes names distinct. A repeated name gets the column number as suffix.
     fn distinct(&mut self, names: Vec<String>) -> Vec<String> {
         let mut distinct: Vec<String> = Vec::with_capacity(names.len());
         for (index, name) in names.into_iter().enumerate() {
@@ -248,7 +252,7 @@ impl<'o> Table<'o> {
                 }
                 self.has_header = self.header.is_some();
                 let reader = if let Some(mut names) = self.header.take() {
-                    // pandas prints no name above the index, which holds row numbers or values.
+                    // pandas prints no name above the index, which contains row numbers or values.
                     if self.delimiter == Delimiter::Blank && cells.len() == names.len() + 1 {
                         names.insert(0, "Unnamed: 0".to_owned());
                     }
@@ -285,7 +289,8 @@ impl<'o> Table<'o> {
                         .to_owned(),
             });
         }
-        // A value beyond the columns has no name: a comma within a number, or in a text without quotes.
+        // A value beyond the last column has no name. The cause is a comma inside a number, or
+        // inside an unquoted text.
         if cells.iter().skip(self.width).any(|cell| !cell.is_empty()) {
             reader.skip(place, WIDE);
             return Ok(());

@@ -1,4 +1,4 @@
-//! Files as people have them, and files that nobody should have.
+//! Typical files of users, and invalid files.
 
 use planner::workload::Dataset;
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn plain_numbers_stand_between_anything() {
     }
 }
 
-/// Training sees prompt and answer together, so their sum is preferred.
+/// Training uses prompt and completion together, so their sum is preferred.
 #[test]
 fn the_best_known_column_is_taken_and_the_others_are_told() {
     let file =
@@ -137,7 +137,8 @@ fn repairs_and_omissions_are_counted_with_the_first_place() {
     assert_eq!(report.first_problem.as_deref(), Some("line 2: read as 1234"));
 }
 
-/// A comma within a text makes a row of more values than the table has columns: none of them is taken for the length.
+/// A comma inside a text gives a row with more values than the table has columns; none of the
+/// values is read as the length.
 #[test]
 fn rows_of_more_values_than_columns_are_left_out() {
     let good = "a,7\n".repeat(20);
@@ -163,7 +164,7 @@ fn a_wrong_length_is_named_by_its_place() {
     }
 }
 
-/// A row of 0, of -1, or of an empty list is no reason to refuse the others.
+/// Rows with 0, -1 or an empty list do not reject the file.
 #[test]
 fn rows_that_are_no_samples_are_left_out() {
     for (good, bad) in [
@@ -242,7 +243,7 @@ proptest! {
         let _ = import(text.as_bytes(), column.as_deref());
     }
 
-    /// What is accepted is complete: every row is counted once, and every length is in range.
+    /// An accepted import is complete: each row is counted once, and all lengths are in range.
     #[test]
     fn accepted_rows_are_counted(lengths in prop::collection::vec(1_u32..=super::MAX_LENGTH, 1..50), words in 0_usize..8) {
         let mut file = lengths.iter().map(u32::to_string).collect::<Vec<_>>().join("\n") + "\n";

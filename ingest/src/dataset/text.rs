@@ -1,4 +1,4 @@
-//! Length of texts and conversations, in characters or in tokens.
+//! Measures texts and conversations, in characters or tokens.
 
 use super::value::Value;
 use super::{Options, Tokenizer};
@@ -6,7 +6,7 @@ use super::{Options, Tokenizer};
 mod inline;
 mod literal;
 
-/// Members of a message that hold its text.
+/// Message fields that contain text.
 const TEXTS: [&str; 25] = [
     "content",
     "value",
@@ -35,32 +35,31 @@ const TEXTS: [&str; 25] = [
     "input",
 ];
 
-/// Deepest nesting of messages.
+/// Maximum nesting depth of messages.
 const DEEPEST: usize = 16;
 
-/// What the texts of a row come to.
+/// Measured size of the texts in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Extent {
-    /// Characters, without placeholders of media.
+    /// Characters, without media placeholders.
     pub(super) characters: u64,
-    /// Bytes of these characters in UTF-8.
+    /// UTF-8 size of these characters, in bytes.
     pub(super) bytes: u64,
-    /// Words between white space; 0 where they are not counted.
+    /// Words separated by white space; 0 if they are not counted.
     pub(super) words: u64,
-    /// Tokens by the tokenizer; 0 without one.
+    /// Tokens from the tokenizer; 0 without a tokenizer.
     pub(super) tokens: u64,
-    /// Images named in texts and in parts of messages.
+    /// Images named in texts and in message parts.
     pub(super) images: u32,
-    /// Whether a text could not be encoded by the tokenizer.
+    /// True if the tokenizer could not encode a text.
     pub(super) is_unreadable: bool,
 }
 
-/// Measures texts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Meter<'o> {
     pub(super) characters_per_token: f64,
     pub(super) tokenizer: Option<&'o Tokenizer>,
-    /// Words are counted too.
+    /// True if words are also counted.
     pub(super) counts_words: bool,
 }
 
@@ -69,7 +68,7 @@ impl<'o> Meter<'o> {
         Self { characters_per_token: options.characters_per_token, tokenizer: options.tokenizer, counts_words: false }
     }
 
-    /// Adds a text, a list of texts, or the messages of a conversation.
+    /// Adds a text, a list of texts, or conversation messages.
     pub(super) fn add(&self, value: &Value<'_>, extent: &mut Extent) {
         match value {
             Value::Text(text) => match messages(text) {
@@ -80,7 +79,7 @@ impl<'o> Meter<'o> {
         }
     }
 
-    /// Adds the first text of a list, or of the list `text` of an object, as SQuAD writes answers.
+    /// Adds the first text of a list, or of the list `text` in an object (SQuAD layout).
     pub(super) fn add_first(&self, value: &Value<'_>, extent: &mut Extent) {
         match value {
             Value::List(list) => {
@@ -100,12 +99,12 @@ impl<'o> Meter<'o> {
         }
     }
 
-    /// Adds names and values of a document.
+    /// Adds the names and values of a document.
     pub(super) fn add_document(&self, value: &Value<'_>, extent: &mut Extent) {
         self.add_json(value, extent, 0);
     }
 
-    /// Adds every text inside an object or a list, without identifiers, labels and names of files.
+    /// Adds all texts inside an object or a list, except identifiers, labels and file names.
     pub(super) fn add_inside(&self, value: &Value<'_>, extent: &mut Extent) {
         self.add_every(value, extent, 0);
     }
@@ -129,7 +128,7 @@ impl<'o> Meter<'o> {
         }
     }
 
-    /// Tokens of an extent; 0 if there is no text.
+    /// Returns the tokens of an extent; 0 if there is no text.
     pub(super) fn tokens(&self, extent: &Extent) -> f64 {
         match self.tokenizer {
             Some(_) => extent.tokens as f64,
@@ -158,19 +157,20 @@ impl<'o> Meter<'o> {
         for (name, value) in members {
             match &**name {
                 "image" | "image_url" | "input_image" if !is_void(value) => extent.images += 1,
-                // OpenAI writes `"type": "image"` and a member with the image. The type counts only without such a member.
+                // OpenAI writes `"type": "image"` and a field with the image. The type counts only
+                // without such a field.
                 "type" if is_image(value) => {
                     let is_held = members.iter().any(|(name, value)| name.contains("image") && !is_void(value));
                     extent.images += u32::from(!is_held);
                 }
-                // Gemini's parts.
+                // Gemini message parts.
                 "inline_data" | "inlineData" => extent.images += u32::from(is_inline_image(value)),
-                // Anthropic's calls of tools.
+                // Anthropic tool calls.
                 "input" if is_call => self.add_json(value, extent, depth + 1),
-                // Arguments of a call are text in OpenAI's files and an object in others.
+                // Call arguments are text in OpenAI files and an object in other files.
                 "arguments" if matches!(value, Value::Object(_)) => self.add_json(value, extent, depth + 1),
                 "name" if is_call || has("arguments") => self.add_within(value, extent, depth + 1),
-                // A tree of conversations: the first reply continues the first conversation.
+                // In a conversation tree, the first reply continues the first conversation.
                 "replies" => {
                     if let Value::List(list) = value
                         && let Some(first) = list.items.first()
@@ -184,7 +184,7 @@ impl<'o> Meter<'o> {
         }
     }
 
-    /// Adds names and values of an object.
+    /// Adds the names and values of an object.
     fn add_json(&self, value: &Value<'_>, extent: &mut Extent, depth: usize) {
         match value {
             Value::Object(members) if depth <= DEEPEST => {
@@ -229,7 +229,7 @@ fn is_image(value: &Value<'_>) -> bool {
     matches!(value, Value::Text(kind) if matches!(&**kind, "image" | "image_url" | "input_image"))
 }
 
-/// Whether a part of Gemini's messages holds an image.
+/// Returns whether a Gemini message part contains an image.
 fn is_inline_image(value: &Value<'_>) -> bool {
     let Value::Object(members) = value else { return false };
     let is_kind = |name: &str| matches!(name, "mime_type" | "mimeType");
@@ -238,7 +238,8 @@ fn is_inline_image(value: &Value<'_>) -> bool {
         .any(|(name, value)| is_kind(name) && matches!(value, Value::Text(kind) if kind.starts_with("image/")))
 }
 
-/// Whether a value is empty: no value, an empty text, or a list or an object of empty values.
+/// Returns whether a value is empty: missing, an empty text, or a list or object with only empty
+/// values.
 pub(super) fn is_void(value: &Value<'_>) -> bool {
     match value {
         Value::Missing => true,
@@ -252,9 +253,9 @@ pub(super) fn is_void(value: &Value<'_>) -> bool {
     }
 }
 
-/// Names of members of messages that hold text which is not counted.
+/// Returns the names of message fields with text that is not counted.
 pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v Value<'w>>) -> Vec<String> {
-    /// Most names.
+    /// Maximum number of names.
     const MOST: usize = 5;
     let mut names: Vec<String> = Vec::new();
     for conversation in conversations {
@@ -276,7 +277,7 @@ pub(super) fn unread_members<'v, 'w: 'v>(conversations: impl Iterator<Item = &'v
     names
 }
 
-/// The messages of a conversation that is written inside a text, as JSON or as Python prints it.
+/// Parses conversation messages from a text, in JSON or Python notation.
 pub(super) fn messages(text: &str) -> Option<Value<'_>> {
     let start = text.trim_start();
     let names = ["\"role\"", "\"from\"", "'role'", "'from'"];
@@ -295,7 +296,7 @@ pub(super) fn messages(text: &str) -> Option<Value<'_>> {
     is_chat.then_some(value)
 }
 
-/// Whether a conversation begins with an answer.
+/// Returns whether a conversation starts with an assistant message.
 pub(super) fn starts_with_answer(value: &Value<'_>) -> bool {
     let Value::List(list) = value else { return false };
     let Some(Value::Object(first)) = list.items.first() else { return false };
@@ -305,7 +306,8 @@ pub(super) fn starts_with_answer(value: &Value<'_>) -> bool {
     })
 }
 
-/// Whether a conversation ends with a message of the user, so that the answer is in another column.
+/// Returns whether a conversation ends with a user message, so that the completion is in another
+/// column.
 pub(super) fn ends_with_question(value: &Value<'_>) -> bool {
     let Value::List(list) = value else { return false };
     let Some(Value::Object(last)) = list.items.last() else { return false };
@@ -316,7 +318,7 @@ pub(super) fn ends_with_question(value: &Value<'_>) -> bool {
         })
 }
 
-/// Whether the members of an object are those of a message: a role and a text, or a text for each side.
+/// Returns whether an object has the fields of a message: a role and a text, or a text per side.
 pub(super) fn is_message<'n>(members: &(impl Iterator<Item = &'n str> + Clone)) -> bool {
     let has = |names: &[&str]| members.clone().any(|name| names.contains(&name));
     (has(&["role", "from", "speaker"]) && has(&["content", "value", "text", "tool_calls", "parts"]))
@@ -335,7 +337,7 @@ mod tests {
         extent
     }
 
-    /// Characters and images, counted by hand.
+    /// Expected characters and images are counted by hand.
     #[test]
     fn conversations_in_every_layout() {
         for (json, characters, images) in [
@@ -359,14 +361,14 @@ mod tests {
             ),
             (r#"[{"role": "assistant", "function_call": {"name": "get", "arguments": {"city": "Rome"}}}]"#, 3 + 8, 0),
             (r#"[{"role": "user", "content": "漢字"}]"#, 2, 0),
-            // A call of Anthropic's and its result.
+            // An Anthropic tool call and its result.
             (
                 r#"[{"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "get", "input": {"city": "Rome"}}]},
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "sun"}]}]"#,
                 3 + 8 + 3,
                 0,
             ),
-            // Columns of a table have every member: what is null is not there.
+            // Table columns contain all fields; null means that the field is absent.
             (
                 r#"[{"role": "user", "content": [{"type": "text", "text": "abc", "image": null}, {"type": "image", "text": null, "image": null}]}]"#,
                 3,

@@ -1,8 +1,8 @@
-//! Names of columns whose lists hold the identifiers of tokens.
+//! Names of columns whose lists contain token IDs.
 
 use super::names;
 
-/// Names of lists of identifiers of tokens, as tokenizers and inference engines write them.
+/// Names of token ID lists, as tokenizers and inference engines write them.
 const LISTS: [&str; 13] = [
     "input_ids",
     "token_ids",
@@ -19,13 +19,13 @@ const LISTS: [&str; 13] = [
     "response_ids",
 ];
 
-/// Whether the lists of a column hold one identifier per token, so that their elements are counted.
+/// Returns whether the column's lists contain one ID per token, so that the elements are counted.
 pub(super) fn are_listed(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     LISTS.iter().any(|known| names::is_same(last, known))
 }
 
-/// Names of lists with the identifiers of the prompt and of the answer, where they have no meaning in the table of names.
+/// Names of prompt and completion ID lists that have no meaning in the table of names.
 const PAIRS: [(&str, &str); 4] = [
     ("prompt_ids", "response_ids"),
     ("prompt_ids", "completion_ids"),
@@ -33,17 +33,19 @@ const PAIRS: [(&str, &str); 4] = [
     ("prompt_input_ids", "completion_input_ids"),
 ];
 
-/// The two columns of prompt and answer among columns of lists, by the place of each name.
+/// Returns the prompt column and the completion column of ID lists. `place` returns the column
+/// index for a name.
 pub(super) fn pair(place: impl Fn(&str) -> Option<usize>) -> Option<(usize, usize)> {
     PAIRS.iter().find_map(|(prompt, answer)| Some((place(prompt)?, place(answer)?)))
 }
 
-/// Whether two columns hold the identifiers of the prompt and of the answer.
+/// Returns whether two columns contain the token IDs of prompt and completion.
 pub(super) fn are_pair(prompt: &str, answer: &str) -> bool {
     PAIRS.iter().any(|(one, other)| names::is_same(prompt, one) && names::is_same(answer, other))
 }
 
-/// Whether a number of a column is an identifier and no count. `tokens` is a count in tables.
+/// Returns whether a number in the column is a token ID and not a count. `tokens` is a count in
+/// tables.
 pub(super) fn is_single(name: &str) -> bool {
     are_listed(name) && !names::is_same(name.rsplit('.').next().unwrap_or(name), "tokens")
 }

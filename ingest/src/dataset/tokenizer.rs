@@ -1,4 +1,4 @@
-//! Counts tokens of texts with a `tokenizer.json` of Hugging Face.
+//! Counts text tokens with a Hugging Face `tokenizer.json`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,21 +7,21 @@ use serde::de::IgnoredAny;
 use super::ImportError;
 use super::contain::contain;
 
-/// Largest `tokenizer.json`, in bytes.
+/// Maximum size of a `tokenizer.json`, in bytes.
 pub(super) const MAX_TOKENIZER: usize = 64 << 20;
 
-/// A tokenizer.
+/// A Hugging Face tokenizer.
 #[derive(Debug, Clone)]
 pub struct Tokenizer(Box<tokenizers::Tokenizer>);
 
 impl Tokenizer {
-    /// Reads a `tokenizer.json`. Truncation and padding of the file are switched off.
+    /// Reads a `tokenizer.json`. Disables truncation and padding.
     pub fn read(bytes: &[u8]) -> Result<Self, ImportError> {
         let refuse = |detail: String| ImportError::Tokenizer { detail };
         if bytes.len() > MAX_TOKENIZER {
             return Err(refuse(format!("it is larger than {} MiB", MAX_TOKENIZER >> 20)));
         }
-        // The crate panics where a decoder is no JSON. What else it does not expect is contained.
+        // The crate panics if a decoder is invalid JSON. Other panics are converted to errors.
         serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| refuse(error.to_string()))?;
         let read = || tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| refuse(error.to_string()));
         let mut tokenizer = contain("tokenizer.json", read)?;
@@ -30,7 +30,8 @@ impl Tokenizer {
         Ok(Self(Box::new(tokenizer)))
     }
 
-    /// Tokens of a text without special tokens around it; `None` if the tokenizer cannot encode the text.
+    /// Counts the tokens of a text without special tokens; returns `None` if the tokenizer cannot
+    /// encode the text.
     pub fn count(&self, text: &str) -> Option<usize> {
         let encoded = catch_unwind(AssertUnwindSafe(|| self.0.encode_fast(text, false)));
         encoded.ok()?.ok().map(|encoding| encoding.len())

@@ -1,4 +1,4 @@
-//! Values of rows, as every file format gives them.
+//! Row values, common to all file formats.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,46 +9,44 @@ mod json;
 
 pub(super) use json::{Name, TOO_LONG, ValueSeed};
 
-/// Most elements of a list that are stored; the others are counted.
+/// Maximum number of list elements that are stored; further elements are counted.
 pub(super) const MAX_ITEMS: usize = 20_000;
 
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value<'a> {
-    /// No value.
     Missing,
     Boolean(bool),
     Number(Number),
     Text(Cow<'a, str>),
     List(List<'a>),
     Object(Members<'a>),
-    /// A value that cannot be a length, and the words for it: "NaN", "a date".
+    /// A value that cannot be a length, and its description: "NaN", "a date".
     Other(&'static str),
 }
 
-/// A list, with its first elements.
+/// A list with its first elements.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct List<'a> {
-    /// Elements of the list.
     pub(super) count: usize,
-    /// The first elements; fewer than `count` where the others are not needed, or none.
+    /// The first elements. There may be fewer than `count`, or none, if the others are not needed.
     pub(super) items: Vec<Value<'a>>,
-    /// Equal numbers at both ends.
+    /// Runs of equal numbers at both ends.
     pub(super) ends: Ends,
 }
 
-/// Equal numbers at the two ends of a list of numbers. Padding repeats one number there.
+/// Runs of equal numbers at both ends of a number list. Padding appears as such a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ends {
-    /// The first number and how often the list starts with it.
+    /// First number, and the length of its run at the start.
     pub(super) first: (i128, usize),
-    /// The last number and how often the list ends with it.
+    /// Last number, and the length of its run at the end.
     pub(super) last: (i128, usize),
     is_changed: bool,
 }
 
 impl Ends {
-    /// Takes the next number of a list.
+    /// Adds the next number of a list.
     pub(super) fn see(&mut self, number: i128) {
         let is_repeated = self.last.1 > 0 && self.last.0 == number;
         self.last = (number, if is_repeated { self.last.1 + 1 } else { 1 });
@@ -60,12 +58,11 @@ impl Ends {
 }
 
 impl Value<'_> {
-    /// A list of numbers of which only the length counts.
+    /// Creates a number list of which only the element count is known.
     pub(super) const fn count(count: usize) -> Self {
         Self::List(List { count, items: Vec::new(), ends: Ends { first: (0, 0), last: (0, 0), is_changed: false } })
     }
 
-    /// The value without borrowed parts.
     pub(super) fn into_owned(self) -> Value<'static> {
         match self {
             Self::Missing => Value::Missing,
@@ -80,7 +77,7 @@ impl Value<'_> {
         }
     }
 
-    /// Bytes that the value takes in memory, about.
+    /// Returns the approximate memory size of the value, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -91,9 +88,9 @@ impl Value<'_> {
             }
     }
 
-    /// Whether the value is or contains a text of several words.
+    /// Returns whether the value is or contains a text with several words.
     pub(super) fn has_text(&self) -> bool {
-        /// Shorter texts are titles and labels.
+        /// Minimum text length; shorter texts are titles and labels.
         const LONG: usize = 40;
         match self {
             Self::Text(text) => text.len() >= LONG && text.trim().contains(' '),
@@ -103,7 +100,7 @@ impl Value<'_> {
         }
     }
 
-    /// The value as a file shows it, for a page; at most 40 characters.
+    /// Formats the value for display; at most 40 characters.
     pub(super) fn shown(&self) -> String {
         let mut text = String::new();
         self.show(&mut text);
@@ -111,7 +108,7 @@ impl Value<'_> {
     }
 
     fn show(&self, text: &mut String) {
-        // Enough for a clipped value.
+        // Sufficient for a clipped value.
         if text.len() > 200 {
             return;
         }
@@ -147,31 +144,30 @@ impl Value<'_> {
     }
 }
 
-/// A text short enough for a message.
+/// Truncates a text for a message.
 pub(super) fn clip(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }
 
-/// Values by name.
+/// Named values.
 pub(super) type Members<'a> = Vec<(Cow<'a, str>, Value<'a>)>;
 
 fn owned(members: Members<'_>) -> Members<'static> {
     members.into_iter().map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned())).collect()
 }
 
-/// A row of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Row<'a> {
-    /// A value without a name.
+    /// An unnamed value.
     Single(Value<'a>),
-    /// A value for every column.
+    /// One value per column.
     Cells(Vec<Value<'a>>),
-    /// Values by name.
+    /// Named values.
     Object(Members<'a>),
 }
 
 impl<'a> Row<'a> {
-    /// The value of a column, by its place among the columns or by its name.
+    /// Returns the value of a column, by column index or by name.
     pub(super) fn value(&self, index: usize, name: &str) -> &Value<'a> {
         match self {
             Self::Single(value) => value,
@@ -198,7 +194,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Adds nested values as values of their own, named `usage.total_tokens`. `is_wanted` decides by path, name and value.
+    /// Adds nested values as separate values with names such as `usage.total_tokens`. `is_wanted`
+    /// decides by path, name and value.
     pub(super) fn flatten(&mut self, is_wanted: &Wanted<'_>) {
         let Self::Object(fields) = self else { return };
         let mut nested = Vec::new();
@@ -209,11 +206,11 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether a nested value becomes a column, by its path, its name and the value.
+/// Decides whether a nested value becomes a column, by path, name and value.
 pub(super) type Wanted<'f> = dyn Fn(&str, &str, &Value<'_>) -> bool + 'f;
 
 impl<'a> Value<'a> {
-    /// Wanted values inside an object under its name, at most three levels deep.
+    /// Collects wanted values inside an object under its name, to a depth of three levels.
     pub(super) fn collect(&self, name: &str, is_wanted: &Wanted<'_>, found: &mut Members<'a>) {
         if let Self::Object(members) = self {
             collect(name, members, 1, is_wanted, found);
@@ -233,12 +230,12 @@ fn collect<'a>(path: &str, members: &Members<'a>, depth: usize, is_wanted: &Want
     }
 }
 
-/// Place of a row in a file, for example "line 3".
+/// Position of a row in a file, for example "line 3".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// "line", "row", "element".
     pub(super) what: &'static str,
-    /// Number of the line or row, from 1.
+    /// Line or row number, from 1.
     pub(super) number: u64,
 }
 

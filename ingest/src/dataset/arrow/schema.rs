@@ -1,4 +1,4 @@
-//! Kinds of Arrow types, and types in which columns are read with bounded memory.
+//! Kinds of Arrow types, and the types that allow reading columns with bounded memory.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 use super::super::{Kind, text};
 
-/// Kind of the values of a type.
 pub(in super::super) fn kind(data_type: &DataType) -> Kind {
     match data_type {
         DataType::Boolean => Kind::Boolean,
@@ -47,7 +46,8 @@ fn is_message(fields: &Fields) -> bool {
     text::is_message(&texts.map(|field| field.name().as_str()))
 }
 
-/// The fields with text and bytes as views: a value that a dictionary page holds once is not copied for each row.
+/// Replaces text and bytes by views, so that a value of a dictionary page is not copied for each
+/// row.
 pub(in super::super) fn with_views(fields: &Fields) -> Fields {
     fields.iter().map(with_view).collect()
 }
@@ -66,7 +66,7 @@ fn with_view(field: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
-/// The fields with the durations and instants of a writer's schema in place of whole numbers.
+/// Replaces integer fields by the durations and timestamps of the writer's schema.
 pub(in super::super) fn with_times(fields: &Fields, written: &Fields) -> Fields {
     let own = |field: &FieldRef| written.iter().find(|written| written.name() == field.name());
     fields.iter().map(|field| own(field).map_or_else(|| Arc::clone(field), |own| with_time(field, own))).collect()

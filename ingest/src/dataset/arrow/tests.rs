@@ -1,4 +1,4 @@
-//! Streams and files that the crate writes, plain and packed.
+//! Streams and files written by the `arrow` crate, uncompressed and compressed.
 
 use arrow_array::builder::{Int64Builder, MapBuilder};
 use arrow_array::types::Int32Type;
@@ -68,7 +68,7 @@ fn streams_and_files_are_read() {
     }
 }
 
-/// A batch after those that decide: numbers inside a structure.
+/// The nested numbers appear in a batch after the rows that determine the columns.
 #[test]
 fn nested_columns_can_be_chosen() {
     let batch = |from: i64| {
@@ -132,7 +132,7 @@ fn wrong_files_are_refused() {
     let whole = stream(None);
     let error = |bytes: &[u8]| import(bytes, &Options::default()).expect_err("a refusal").to_string();
     assert!(error(&whole[..whole.len() - 100]).contains("the file is cut"));
-    // A body of 2^60 bytes: no memory is reserved for it.
+    // The header declares a body of 2^60 bytes; no memory is reserved for it.
     let mut source = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..];
     assert!(read(&mut source, None).is_err_and(|error| error.to_string().contains("at most")));
     assert!(bytes(&mut &b"abc"[..], 1 << 60).is_err_and(|error| error.to_string().contains("cut")));

@@ -1,6 +1,7 @@
-//! Values of Arrow arrays.
+//! Reads values from Arrow arrays.
 //!
-//! Decimals are scaled. NaN and infinities are no numbers. Lists of numbers are counted and not copied.
+//! Decimals are scaled. NaN and infinities are not numbers. Lists of numbers are counted and not
+//! copied.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,9 +17,9 @@ use super::super::number::Number;
 use super::super::value::{Ends, List, MAX_ITEMS, Value};
 use super::schema;
 
-/// The value of a row, with all numbers of a list.
+/// Returns the value of a row, including all numbers of a list.
 pub(in super::super) fn whole(array: &ArrayRef, row: usize) -> Value<'_> {
-    /// Most numbers of a list that are read.
+    /// Maximum count of list elements that are read.
     const MOST: usize = 1 << 20;
     if row >= array.len() || array.is_null(row) {
         return Value::Missing;
@@ -32,7 +33,6 @@ pub(in super::super) fn whole(array: &ArrayRef, row: usize) -> Value<'_> {
     }
 }
 
-/// The value of a row.
 pub(in super::super) fn value(array: &ArrayRef, row: usize) -> Value<'_> {
     if row >= array.len() || array.is_null(row) {
         return Value::Missing;
@@ -93,7 +93,7 @@ fn text(text: &str) -> Value<'_> {
     Value::Text(Cow::Borrowed(text))
 }
 
-/// Writers of older files store text as bytes.
+/// Converts bytes to a value. Writers of older files store text as bytes.
 fn bytes(bytes: &[u8]) -> Value<'_> {
     std::str::from_utf8(bytes).map_or(Value::Other("bytes"), text)
 }
@@ -103,7 +103,7 @@ fn object<'a>(fields: &'a Fields, columns: &'a [ArrayRef], row: usize) -> Value<
     Value::Object(entries.map(|(field, column)| (Cow::Borrowed(field.name().as_str()), value(column, row))).collect())
 }
 
-/// Entries of a map as members of an object.
+/// Converts map entries to object members.
 fn map(map: &MapArray, row: usize) -> Value<'_> {
     let offsets = map.value_offsets();
     let range = offsets[row] as usize..offsets[row + 1] as usize;
@@ -111,13 +111,13 @@ fn map(map: &MapArray, row: usize) -> Value<'_> {
     Value::Object(range.take(MAX_ITEMS).map(member).collect())
 }
 
-/// The value of a row of an array that stores runs of equal values.
+/// Returns the value of a row of a run-end encoded array.
 fn run<R: RunEndIndexType>(array: &ArrayRef, row: usize) -> Value<'_> {
     let runs = array.as_any().downcast_ref::<RunArray<R>>();
     runs.map_or(Value::Missing, |runs| value(runs.values(), runs.get_physical_index(row)))
 }
 
-/// The elements of a list, and their places in its array of elements.
+/// Returns the array with the list elements, and the index range of the row.
 fn elements(array: &ArrayRef, row: usize) -> Option<(&ArrayRef, Range<usize>)> {
     fn fixed(array: &FixedSizeListArray, row: usize) -> Range<usize> {
         let length = usize::try_from(array.value_length()).unwrap_or_default();
@@ -161,7 +161,7 @@ fn list(elements: &ArrayRef, range: Range<usize>) -> Value<'_> {
     }
 }
 
-/// Equal numbers at the ends of a list, of which a few are compared.
+/// Runs of equal numbers at both ends of a list. Only a few numbers at each end are compared.
 fn ends(elements: &ArrayRef, range: &Range<usize>) -> Ends {
     const COMPARED: usize = 4;
     let seen = |rows: Range<usize>| {
@@ -179,7 +179,7 @@ fn ends(elements: &ArrayRef, range: &Range<usize>) -> Ends {
     end
 }
 
-/// A whole number where the value is one.
+/// Converts a float to an integer value if it has no fraction.
 fn float(value: f64) -> Value<'static> {
     if !value.is_finite() {
         Value::Other("NaN or an infinity")
@@ -203,7 +203,6 @@ fn decimal(unscaled: i128, scale: i8) -> Value<'static> {
     })
 }
 
-/// The key of a dictionary-encoded value.
 fn key(array: &ArrayRef, row: usize, keys: &DataType) -> Option<usize> {
     fn at<K: ArrowDictionaryKeyType>(array: &ArrayRef, row: usize) -> Option<usize> {
         array.as_dictionary::<K>().key(row)
@@ -230,7 +229,7 @@ fn seconds(array: &ArrayRef, row: usize, unit: TimeUnit) -> f64 {
     }
 }
 
-/// A date, time or timestamp as text; other types have no value that is read.
+/// Returns a date, time or timestamp as text. Values of other types are not read.
 fn instant(array: &ArrayRef, row: usize) -> Value<'static> {
     macro_rules! at {
         ($kind:ty, $convert:path) => {

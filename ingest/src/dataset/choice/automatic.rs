@@ -1,4 +1,4 @@
-//! Columns that are chosen by their names.
+//! Selects columns by name.
 
 use super::super::media::Field;
 use super::super::names::Packing;
@@ -10,7 +10,6 @@ use super::super::{Kind, Meaning, Unit, names, token_ids};
 use super::texts::{question, texts};
 use super::{Choice, Length, Measure, Part, measure, sides};
 
-/// The columns by their names.
 pub(super) fn automatic(
     profiles: &[Profile],
     head: &[&Row<'_>],
@@ -33,14 +32,15 @@ pub(super) fn automatic(
             return all.map(|index| part(index, Unit::Tokens)).collect();
         }
         if names_tokens(&profiles[length]) {
-            // A constant number in rows with texts of different lengths is a total of the file, or a limit.
+            // If texts differ in length but the number is constant, the number is a file total or a
+            // limit.
             if profiles[length].is_constant && differ(&of_texts(), head, meter) {
                 return Some(of_texts());
             }
             let all = if has_rule { vec![length] } else { with_media(profiles, length) };
             return all.into_iter().map(|index| part(index, Unit::Tokens)).collect();
         }
-        // Beside video, sound and durations a length is one of frames, minutes or seconds as well.
+        // In a file with video, sound or durations, a length may count frames, minutes or seconds.
         if profiles.iter().any(has_duration) {
             return None;
         }
@@ -60,7 +60,7 @@ pub(super) fn automatic(
             let is_certain = [prompt, completion]
                 .iter()
                 .all(|&index| profiles[index].kind != Kind::Number || names_tokens(&profiles[index]));
-            // Without the question the texts are not those that the two numbers count.
+            // Without the prompt column, the texts are not the ones that the two numbers count.
             if is_certain || texts.len() < 2 || question(profiles).is_none() {
                 return Some(both);
             }
@@ -77,7 +77,7 @@ pub(super) fn automatic(
     if let Some(characters) = best(profiles, Meaning::Length(Unit::Characters)) {
         return Some(vec![part(characters, Unit::Characters)?]);
     }
-    // Lengths of the samples of each row.
+    // The list contains the lengths of the row's samples.
     let are_lengths =
         |own: &Profile| own.kind == Kind::ListOfNumbers && names::packing(&own.name) == Some(Packing::Lengths);
     if let Some(lengths) =
@@ -85,43 +85,45 @@ pub(super) fn automatic(
     {
         return Some(vec![part(lengths, Unit::Tokens)?]);
     }
-    // A known name over values that cannot be read: every row is named in the report.
+    // The name is known but the values cannot be read: the report names each row.
     let is_known = |own: &Profile| own.meaning == Meaning::Length(Unit::Tokens) && own.kind == Kind::Text;
     let (index, own) = profiles.iter().enumerate().filter(|(_, own)| is_known(own)).min_by_key(|(_, own)| own.rank)?;
     Some(vec![Part::new(index, own, Measure::Number(Notation::Point, Unit::Tokens))])
 }
 
-/// Whether a name says that it counts tokens.
+/// Returns whether the name says that the column counts tokens.
 fn names_tokens(own: &Profile) -> bool {
     own.name.to_lowercase().contains("tok")
 }
 
-/// Whether the values of a column may be counts of a meaning.
+/// Returns whether the column values may be counts with the given meaning.
 fn counts(own: &Profile, meaning: Meaning) -> bool {
     own.meaning == meaning
         && match own.kind {
-            // Which of two readings is right decides over decimals too.
+            // Ambiguous notation must be resolved before decimals can be checked.
             Kind::Number => (!own.is_fractional || own.notation.is_err()) && !token_ids::is_single(&own.name),
-            // The values of other lists may be lengths themselves.
+            // Values of other lists may be lengths themselves.
             Kind::ListOfNumbers | Kind::ListOfLists => token_ids::are_listed(&own.name),
             Kind::ListOfTexts => names::counts_tokens(&own.name) && !names_numbers(&own.name),
             _ => false,
         }
 }
 
-/// Whether a name is that of numbers: a list of texts under it holds lengths and no tokens.
+/// Returns whether the name denotes numbers. A list of texts with such a name contains lengths, not
+/// tokens.
 fn names_numbers(name: &str) -> bool {
     let name = name.to_lowercase();
     ["num", "count", "len"].iter().any(|word| name.contains(word))
 }
 
-/// The column of the best name of a meaning.
+/// Returns the column with the best-ranked name for a meaning.
 pub(super) fn best(profiles: &[Profile], meaning: Meaning) -> Option<usize> {
     let of = profiles.iter().enumerate().filter(|(_, own)| counts(own, meaning));
     of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
 }
 
-/// The column of the length. A number that is the same in every row is a total of the file, if another column can be the length.
+/// Returns the length column. A number that is equal in all rows is a file total if another column
+/// can be the length.
 fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
     let meaning = Meaning::Length(Unit::Tokens);
     let first = best(profiles, meaning)?;
@@ -136,7 +138,8 @@ fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
     }
 }
 
-/// Tokens of the text of a sample and those of its media, or their total. Images that are counted have tokens of their own.
+/// Returns columns for text tokens and media tokens, or for their total. Counted images have
+/// separate tokens.
 fn with_media(profiles: &[Profile], text: usize) -> Vec<usize> {
     let own = &profiles[text];
     let is_text = names::is_same(last(&own.name), "text_tokens");
@@ -149,12 +152,13 @@ fn with_media(profiles: &[Profile], text: usize) -> Vec<usize> {
     total.map_or_else(|| std::iter::once(text).chain(media).collect(), |total| vec![total])
 }
 
-/// Columns with tokens of media in the object of a column.
+/// Returns the columns of media tokens in the same object as the given column.
 pub(super) fn media_tokens(profiles: &[Profile], beside: &str) -> Vec<usize> {
     among(profiles, beside, &names::is_media_tokens)
 }
 
-/// Tokens of the prompt, with those that are read from or written to a cache where the name does not include them.
+/// Returns the prompt tokens, plus cache-read and cache-write tokens if the prompt name does not
+/// include them.
 fn with_cache(profiles: &[Profile], prompt: usize, part: &dyn Fn(usize, Unit) -> Option<Part>) -> Option<Vec<Part>> {
     let name = &profiles[prompt].name;
     let is_rest = names::is_same(last(name), "input_tokens");
@@ -162,7 +166,7 @@ fn with_cache(profiles: &[Profile], prompt: usize, part: &dyn Fn(usize, Unit) ->
     std::iter::once(prompt).chain(cached).map(|index| part(index, Unit::Tokens)).collect()
 }
 
-/// Columns of numbers by their names, in the object of a column.
+/// Returns number columns with known names in the same object as the given column.
 pub(super) fn among(profiles: &[Profile], beside: &str, is_known: &dyn Fn(&str) -> bool) -> Vec<usize> {
     let object = |name: &str| name.rsplit_once('.').map(|(object, _)| object.to_owned());
     let is_number = |own: &Profile| own.kind == Kind::Number && own.has_values && !own.is_fractional;
@@ -174,19 +178,19 @@ pub(super) fn among(profiles: &[Profile], beside: &str, is_known: &dyn Fn(&str) 
         .collect()
 }
 
-/// The last part of a nested name.
+/// Returns the last part of a nested name.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Whether a list holds the identifiers behind those of the prompt.
+/// Returns whether a list contains the token IDs that follow the prompt.
 fn is_rest(own: &Profile, prompt: &Profile) -> bool {
     prompt.kind == Kind::ListOfNumbers
         && token_ids::are_listed(&prompt.name)
         && names::is_same(last(&own.name), "token_ids")
 }
 
-/// The identifiers of the decoder, if they differ in number from those of the encoder.
+/// Returns the decoder token IDs if their count differs from the encoder's.
 fn decoder(profiles: &[Profile], encoder: &Part, head: &[&Row<'_>]) -> Option<usize> {
     if encoder.measure != Measure::Elements || !names::is_same(last(&encoder.name), "input_ids") {
         return None;
@@ -207,7 +211,7 @@ fn decoder(profiles: &[Profile], encoder: &Part, head: &[&Row<'_>]) -> Option<us
     names::DECODER.iter().find_map(by_name)
 }
 
-/// Whether texts differ in length by more than a factor of two.
+/// Returns whether the text lengths differ by more than a factor of two.
 fn differ(texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
     let characters = |row: &&Row<'_>| {
         let mut extent = Extent::default();
@@ -221,7 +225,7 @@ fn differ(texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
     least.zip(most).is_some_and(|(least, most)| lengths.len() > 2 && *most > 2 * *least)
 }
 
-/// Whether a column says how long a video, a clip of sound, or an episode is.
+/// Returns whether a column contains the duration of a video, audio clip or episode.
 fn has_duration(own: &Profile) -> bool {
     let rates = ["frame_rate", "framerate", "fps"];
     own.has_values
@@ -230,7 +234,8 @@ fn has_duration(own: &Profile) -> bool {
             || Field::of(&own.name).is_some_and(|field| field != Field::Images))
 }
 
-/// Whether columns that are called "length" count tokens of the texts in the same rows, and not their characters, bytes, words, or turns.
+/// Returns whether "length" columns count the tokens of the texts in the same rows, and not
+/// characters, bytes, words or turns.
 fn counts_tokens(lengths: &[Part], texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
     let meter = Meter { counts_words: true, ..meter };
     let own = Choice::of(lengths.to_vec());
@@ -254,6 +259,6 @@ fn counts_tokens(lengths: &[Part], texts: &[Part], head: &[&Row<'_>], meter: Met
     let characters = median(&|extent| extent.characters);
     let bytes = median(&|extent| extent.bytes);
     let words = median(&|extent| extent.words);
-    // A turn or a paragraph has more characters than any token.
+    // Turns and paragraphs have more characters than a token.
     !is_one(characters) && !is_one(bytes) && !is_one(words) && characters.is_none_or(|ratio| ratio <= 15.0)
 }

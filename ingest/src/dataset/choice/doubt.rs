@@ -1,4 +1,4 @@
-//! Questions about the columns that were chosen by their names.
+//! Errors that request user confirmation for columns selected by name.
 
 use super::super::candidate::Candidate;
 use super::super::histogram::samples;
@@ -7,15 +7,16 @@ use super::super::value::Row;
 use super::super::{ImportError, Kind, Unit, names, stated};
 use super::{Choice, Length, Measure, Meter, Part};
 
-/// Note of a column that may hold totals.
+/// Note for a column that may contain totals.
 pub(super) const TOTALS: &str = "the numbers may be totals of several samples, such as the tokens of a shard; upload one length per sample, or lengths with the number of samples of each";
 
-/// The question whether columns hold lengths, with a note for each of them.
+/// Returns the error that asks whether the columns contain lengths, with a note for each column.
 pub(super) fn asked(parts: &[Part], note: &str) -> ImportError {
     ImportError::Unclear { candidates: parts.iter().map(|part| Candidate::noted(&part.name, note)).collect() }
 }
 
-/// Asks where numbers are longer than samples can be, or have another unit by a column of units.
+/// Returns an error if numbers exceed plausible sample lengths, or if a unit column names another
+/// unit.
 pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Result<(), ImportError> {
     if parts.is_empty() || !parts.iter().all(|part| matches!(part.measure, Measure::Number(_, Unit::Tokens))) {
         return Ok(());
@@ -39,7 +40,7 @@ pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Re
         let unit = unit.samples.join(", ");
         return Err(asked(parts, &format!("the unit of the numbers is {unit} by the column of units, not tokens")));
     }
-    // A column such as `metric` with the same text in every row.
+    // For example a column `metric` with the same text in all rows.
     let is_constant = |own: &&Profile| {
         own.kind == Kind::Text && own.samples.len() == 1 && head.len() > 1 && stated::names_quantity(&own.name)
     };

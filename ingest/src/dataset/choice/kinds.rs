@@ -1,20 +1,20 @@
-//! Rows of several kinds in one file, such as samples and summaries of batches.
+//! Detects several kinds of rows in one file, such as samples and batch summaries.
 
 use super::super::profile::Profile;
 use super::super::value::{Row, Value};
 use super::super::{Kind, names};
 use super::Part;
 
-/// Names of columns with the kind of a row.
+/// Names of columns that contain the row kind.
 const NAMES: [&str; 9] =
     ["event", "type", "kind", "record", "record_type", "row_type", "entry_type", "event_type", "level"];
 
-/// A sentence about rows of several kinds: a column names the kind, and another column has values in one kind only. Rows of two kinds
-/// have a length.
+/// Returns a warning if a column names the row kind, another column has values for only one kind,
+/// and rows of two kinds have a length.
 pub(super) fn sentence(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
-    /// Rows that are compared.
+    /// Number of rows compared.
     const ROWS: usize = 1000;
-    /// More are no kinds of rows.
+    /// Maximum number of distinct kinds; more values do not denote kinds.
     const MOST: usize = 6;
     let is_kind = |own: &Profile| own.has_values && NAMES.iter().any(|name| names::is_same(&own.name, name));
     let has = |row: &Row<'_>, index: usize| !matches!(row.value(index, &profiles[index].name), Value::Missing);

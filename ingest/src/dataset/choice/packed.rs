@@ -1,4 +1,4 @@
-//! Lengths of the samples of a row that holds several of them, or one with padding.
+//! Sample lengths in a row that contains several samples, or one padded sample.
 
 use super::super::names::{self, Packing};
 use super::super::profile::Profile;
@@ -6,35 +6,36 @@ use super::super::value::{List, Row, Value};
 use super::super::{Kind, Meaning, token_ids};
 use super::{Measure, Part};
 
-/// A column that says where the samples of a row end.
+/// A column that defines the sample boundaries within a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct Packed {
-    /// Place among the columns.
+    /// Column index.
     pub(super) index: usize,
     pub(in super::super) name: String,
-    /// Place and name of the column of identifiers.
+    /// Index and name of the token ID column.
     ids: usize,
     ids_name: String,
     form: Form,
-    /// Each row holds one sample, whose tokens a mask marks.
+    /// True if each row contains one sample, whose tokens a mask marks.
     is_single: bool,
-    /// Any of the first rows has padding.
+    /// True if any of the first rows has padding.
     has_padding: bool,
 }
 
-/// How a column gives the lengths of samples.
+/// Representation of the sample lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A list in another column than the identifiers.
+    /// A list in a separate column.
     Column(Packing),
-    /// A list of lists of identifiers.
+    /// A list of token ID lists.
     Inner,
-    /// A list of lengths, without identifiers.
+    /// A list of lengths, without token IDs.
     Lengths,
 }
 
 impl Packed {
-    /// The column that gives the lengths, if the first rows confirm it. Of a column that the user chooses only padding is left out.
+    /// Returns the column that gives the lengths, if the first rows confirm it. For a column that
+    /// the user chooses, only padding is removed.
     pub(super) fn of(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>], is_chosen: bool) -> Option<Self> {
         let [ids] = parts else { return None };
         if ids.measure != Measure::Elements {
@@ -46,7 +47,7 @@ impl Packed {
         })
     }
 
-    /// A column of lists that are the lengths, or the samples.
+    /// Creates the entry for a column whose lists are the lengths or the samples.
     pub(in super::super) fn of_lists(own: &Profile, index: usize) -> Option<Self> {
         let form = match own.kind {
             Kind::ListOfLists if token_ids::are_listed(&own.name) => Form::Inner,
@@ -57,13 +58,13 @@ impl Packed {
         Some(Self { index, name: name(), ids: index, ids_name: name(), form, is_single: false, has_padding: false })
     }
 
-    /// A column by the meaning of its name.
+    /// Creates the entry for a column by the meaning of the name.
     fn by_name(own: &Profile, index: usize, packing: Packing, ids: usize, ids_name: &str) -> Self {
         let (name, ids_name) = (own.name.clone(), ids_name.to_owned());
         Self { index, name, ids, ids_name, form: Form::Column(packing), is_single: false, has_padding: false }
     }
 
-    /// Lengths of the samples of a row; `None` if its values do not give them.
+    /// Returns the sample lengths of a row; `None` if the values do not define them.
     pub(in super::super) fn lengths(&self, row: &Row<'_>) -> Option<Vec<i128>> {
         let list = match row.value(self.index, &self.name) {
             Value::List(list) => list,
@@ -99,7 +100,7 @@ impl Packed {
             Packing::Mask if numbers.iter().all(|&number| number == 0 || number == 1) => {
                 Some(vec![numbers.iter().sum()])
             }
-            // The first sample may have the number 0; elsewhere 0 is padding.
+            // The first sample may have number 0; elsewhere 0 means padding.
             Packing::Mask | Packing::Numbers => {
                 let runs = numbers.chunk_by(|one, next| one == next).enumerate();
                 let is_sample = |at: usize, number: i128| number != 0 || (at == 0 && packing == Packing::Numbers);
@@ -108,8 +109,8 @@ impl Packed {
         }
     }
 
-    /// The column, if the samples of each row have as many tokens as the row, or less where it is padded. It is a mask, or any row has
-    /// several samples.
+    /// Returns the column if the sample lengths of each row sum to the row length, or to less in a
+    /// padded row. The column must also be a mask, or a row must contain several samples.
     fn confirmed(mut self, ids: &Part, head: &[&Row<'_>]) -> Option<Self> {
         let (mut has_rows, mut has_several) = (false, false);
         for row in head {
@@ -127,17 +128,17 @@ impl Packed {
         (has_several || self.is_single).then_some(self)
     }
 
-    /// Whether each row is a list of samples.
+    /// Returns whether each row is a list of samples.
     pub(super) fn is_inner(&self) -> bool {
         self.form == Form::Inner
     }
 
-    /// Whether each row is one sample.
+    /// Returns whether each row is one sample.
     pub(super) const fn is_single(&self) -> bool {
         self.is_single
     }
 
-    /// What the lengths are, as a sentence; `None` if they are the numbers of elements.
+    /// Returns a sentence that describes the lengths; `None` if they are element counts.
     pub(super) fn sentence(&self) -> Option<String> {
         let Self { name, ids_name, .. } = self;
         if self.is_single && !self.has_padding {
@@ -156,7 +157,7 @@ impl Packed {
     }
 }
 
-/// The whole numbers of a list; `None` if it holds anything else.
+/// Returns the integers of a list; `None` if any element is not an integer.
 fn numbers(list: &List<'_>) -> Option<Vec<i128>> {
     let number = |item: &Value<'_>| match item {
         Value::Number(number) if number.value().fract() == 0.0 => Some(number.value() as i128),
@@ -166,7 +167,7 @@ fn numbers(list: &List<'_>) -> Option<Vec<i128>> {
     list.items.iter().map(number).collect()
 }
 
-/// Other columns that say where samples end, the most exact first.
+/// Returns other columns that define sample boundaries, in descending order of precision.
 fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
     let are_ids = token_ids::are_listed(&ids.name);
     let is_list = |own: &Profile| own.has_values && own.kind == Kind::ListOfNumbers;
@@ -177,12 +178,12 @@ fn columns(profiles: &[Profile], ids: &Part) -> impl Iterator<Item = Packed> {
     found.into_iter().map(|(packing, index)| Packed::by_name(&profiles[index], index, packing, ids.index, &ids.name))
 }
 
-/// Differences of neighbours; zeros at the end are padding.
+/// Differences between neighbours; trailing zeros are padding.
 fn differences(sums: &[i128]) -> Vec<i128> {
     sums.array_windows().map(|[before, after]| after - before).filter(|&length| length != 0).collect()
 }
 
-/// A sentence about a column that may say where samples end and that is not read.
+/// Returns a warning about an unread column that may define sample boundaries.
 pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
     let Some(ids) = parts.iter().find(|part| part.measure == Measure::Elements) else {
         return unread_lists(profiles, parts, head);
@@ -195,7 +196,7 @@ pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     let is_mask = |own: &&Profile| {
         own.kind == Kind::ListOfLists && own.has_values && names::packing(&own.name) == Some(Packing::Mask)
     };
-    // A number of samples of each row.
+    // A column with the number of samples per row.
     let is_count = |own: &&Profile| {
         let is_one = own.is_constant && own.samples.first().is_some_and(|count| count == "1");
         own.meaning == Meaning::Weight && own.kind == Kind::Number && own.has_values && !is_one
@@ -211,7 +212,7 @@ pub(super) fn unread(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     ))
 }
 
-/// A sentence about lists with several samples in rows whose lengths are numbers.
+/// Returns a warning about lists with several samples if the lengths come from a number column.
 fn unread_lists(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
     let are_numbers = parts.iter().all(|part| matches!(part.measure, Measure::Number(..)));
     let has_several = |packed: &Packed| {
@@ -226,7 +227,7 @@ fn unread_lists(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Opti
     Some(format!("{} is not read. If each row holds several samples, upload the lengths of the samples.", packed.name))
 }
 
-/// Lengths of runs of places that start at 0. Zeros at the end are padding.
+/// Lengths of runs of positions that start at 0. Trailing zeros are padding.
 fn runs(places: &[i128]) -> Option<Vec<i128>> {
     if places.first() != Some(&0) {
         return None;

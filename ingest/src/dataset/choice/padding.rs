@@ -1,15 +1,15 @@
-//! Lists of token identifiers that look padded, without a mask that is read.
+//! Detects token ID lists that look padded and have no mask that is read.
 
 use super::super::value::{Ends, Row, Value};
 use super::{Measure, Part};
 
-/// A sentence about lists of one length, or about lists that repeat one number at an end.
+/// Returns a warning about lists of equal length, or about lists that repeat a number at one end.
 pub(super) fn sentence(parts: &[Part], head: &[&Row<'_>]) -> Option<String> {
     parts.iter().filter(|part| part.measure == Measure::Elements).find_map(|part| of(part, head))
 }
 
 fn of(part: &Part, head: &[&Row<'_>]) -> Option<String> {
-    /// Fewer samples may have one length by chance.
+    /// Minimum number of samples; fewer samples may have equal length by chance.
     const MANY: usize = 10;
     let lists: Vec<(usize, Ends)> = head.iter().flat_map(|row| lists(row.value(part.index, &part.name))).collect();
     let (&(first, _), rest) = lists.split_first()?;
@@ -27,7 +27,7 @@ fn of(part: &Part, head: &[&Row<'_>]) -> Option<String> {
     }
 }
 
-/// The lists of a value: itself, or the lists inside it.
+/// Returns the list itself, or its inner lists, each with its element count.
 fn lists(value: &Value<'_>) -> Vec<(usize, Ends)> {
     let Value::List(list) = value else { return Vec::new() };
     match list.items.first() {
@@ -36,10 +36,12 @@ fn lists(value: &Value<'_>) -> Vec<(usize, Ends)> {
     }
 }
 
-/// The number that many lists repeat at their end, or at their start. Of each list the number of elements is given.
+/// Returns the number that many lists repeat at the end or start. Each entry contains a list's
+/// element count and end runs.
 fn padding(lists: &[(usize, Ends)]) -> Option<i128> {
     let at = |end: fn(&Ends) -> (i128, usize)| {
-        // A list of one number all through is no sign. Of a long list only a few numbers of each end are known.
+        // A constant list is not evidence. For a long list only a few numbers at each end are
+        // known.
         let is_constant = |ends: &Ends| ends.first.0 == ends.last.0 && ends.first.1 > 1 && ends.last.1 > 1;
         let repeated: Vec<(i128, usize)> = lists
             .iter()

@@ -1,4 +1,5 @@
-//! Texts that another text of the sample repeats, such as a prompt at the start of the answer.
+//! Detects texts that another text of the sample repeats, such as a prompt at the start of the
+//! completion.
 
 use std::borrow::Cow;
 
@@ -6,14 +7,15 @@ use super::super::text;
 use super::super::value::{Row, Value};
 use super::{Measure, Part};
 
-/// Removes the columns whose text another column repeats in nearly every row. The last column is the answer, which may repeat a part of the
-/// prompt and stays. Returns the place of each removed column and a sentence.
+/// Removes the columns whose text another column repeats in nearly all rows. The last column is the
+/// completion; it may repeat a part of the prompt and is never removed. Returns the index of each
+/// removed column and a sentence.
 pub(super) fn remove(parts: &mut Vec<Part>, head: &[&Row<'_>]) -> Vec<(usize, String)> {
     let mut removed = Vec::new();
     let mut at = 0;
     while at + 1 < parts.len() {
         let one = &parts[at];
-        // The turns of a history may hold the question.
+        // The turns of a history may contain the prompt.
         let mut others =
             parts.iter().enumerate().filter(|(other, part)| *other > at || (*other < at && is_plain(part, head)));
         let repeated = others.find(|(_, other)| is_repeated(one, other, head)).map(|(_, other)| other);
@@ -27,15 +29,15 @@ pub(super) fn remove(parts: &mut Vec<Part>, head: &[&Row<'_>]) -> Vec<(usize, St
     removed
 }
 
-/// Whether the values of a column are texts, and no lists of them.
+/// Returns whether the column values are texts and not lists of texts.
 fn is_plain(part: &Part, head: &[&Row<'_>]) -> bool {
     head.first().is_some_and(|row| matches!(row.value(part.index, &part.name), Value::Text(_)))
 }
 
 fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
-    /// Rows that are compared.
+    /// Number of rows compared.
     const ROWS: usize = 200;
-    /// Shorter texts may be a part of another by chance, in bytes.
+    /// Minimum text length in bytes; a shorter text may occur in another text by chance.
     const MIN: usize = 8;
     if one.measure != Measure::Text || other.measure != Measure::Text {
         return false;
@@ -52,7 +54,7 @@ fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
             Value::Text(chat) => text::messages(chat).map_or(Cow::Borrowed(value), Cow::Owned),
             value => Cow::Borrowed(value),
         };
-        // An answer that is the question alone is a sample of another kind.
+        // A completion equal to the prompt is a different kind of sample.
         if matches!(&*parsed, Value::Text(own) if own.trim().len() == text.len()) {
             continue;
         }
@@ -61,7 +63,8 @@ fn is_repeated(one: &Part, other: &Part, head: &[&Row<'_>]) -> bool {
     all > 0 && repeated * 10 >= all * 9
 }
 
-/// Whether any text inside a value contains a text once. Texts of one pattern contain each other several times.
+/// Returns whether a text inside a value contains `text` exactly once. Texts with a common pattern
+/// contain each other several times.
 fn contains(value: &Value<'_>, text: &str) -> bool {
     match value {
         Value::Text(own) => own.find(text).is_some_and(|at| {

@@ -1,42 +1,41 @@
-//! What the first rows of a column demand of its further values.
+//! Constraints that the first rows of a column impose on later values.
 
 use super::super::number::{self, Notation, Number, Suffix};
 use super::super::profile::Profile;
 use super::super::value::Value;
 use super::super::{Kind, Meaning, names};
 
-/// What the first rows of a column demand of its values.
+/// Constraints from the first rows of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Rule {
-    /// The unit behind every number.
+    /// Unit suffix of all numbers.
     suffix: Option<Suffix>,
-    /// No number has decimals.
+    /// True if no number has decimals.
     is_whole: bool,
-    /// The part of a value that is text.
     pub(super) text: TextOf,
 }
 
-/// The part of a value that is text.
+/// The part of a value that counts as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TextOf {
-    /// All of it.
+    /// The complete value.
     #[default]
     Whole,
-    /// The first text: the others are variants of it.
+    /// The first text; the others are variants.
     First,
     /// Names and values of objects, as chat templates print them.
     Json,
-    /// Every text inside an object or a list.
+    /// All texts inside an object or a list.
     Inside,
 }
 
 impl Rule {
-    /// The rule of a column.
+    /// Derives the rule from a column's profile.
     pub(super) fn of(own: &Profile) -> Self {
         Self { suffix: own.suffix, is_whole: own.is_whole, text: text_of(own) }
     }
 
-    /// The number of a value, or the reason why it is none of this column.
+    /// Returns the number, or the reason why the value does not fit the column.
     pub(super) fn number(self, value: &Value<'_>, notation: Notation) -> Result<Number, String> {
         let number = match value {
             Value::Number(number) if self.suffix.is_none() => *number,
@@ -63,12 +62,12 @@ impl Rule {
     }
 }
 
-/// The part of the values of a column that is text.
+/// Returns which part of the column values counts as text.
 pub(super) fn text_of(own: &Profile) -> TextOf {
     let is = |known: &[&str]| known.iter().any(|name| names::is_same(&own.name, name));
     match own.kind {
         Kind::ListOfTexts | Kind::ListOfObjects | Kind::Object if is(&["answers"]) => TextOf::First,
-        // Several answers to one question.
+        // Several completions for one prompt.
         Kind::ListOfTexts if own.meaning == Meaning::AnswerText => TextOf::First,
         Kind::ListOfObjects | Kind::Object if is(&["tools", "functions"]) => TextOf::Json,
         Kind::ListOfObjects | Kind::ListOfLists | Kind::Object if own.has_text => TextOf::Inside,

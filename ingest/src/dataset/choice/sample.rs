@@ -1,4 +1,4 @@
-//! Length and images of a row.
+//! Computes length and images of a row.
 
 use super::super::Kind;
 use super::super::Unit;
@@ -10,40 +10,38 @@ use super::super::token_ids;
 use super::super::value::{Row, Value};
 use super::{Choice, Measure, TextOf};
 
-/// Reason of a row without text.
+/// Skip reason for a row without text.
 pub(in super::super) const NO_TEXT: &str = "there is no text";
 
-/// What a row holds.
+/// Length and images of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct Sample {
     pub(in super::super) length: Length,
-    /// Images; `None` if the row names none.
+    /// Images; `None` if the row names no images.
     pub(in super::super) images: Option<Images>,
 }
 
-/// Images of a row.
+/// Image count of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Images {
-    /// A number in a column of numbers.
+    /// A number from a number column.
     Counted(Number),
-    /// Entries of a list, paths, or placeholders in texts.
+    /// Number of list entries, paths or placeholders in texts.
     Listed(u32),
-    /// A column of numbers without a number in this row.
+    /// The number column has no number in this row.
     Unreadable,
 }
 
-/// Length of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) enum Length {
     Tokens(Number),
-    /// No value at all.
+    /// The row has no value.
     Missing,
-    /// The reason why there is no length.
+    /// Reason why the row has no length.
     Unreadable(String),
 }
 
 impl Choice {
-    /// Length and images of a row.
     pub(in super::super) fn sample(&self, row: &Row<'_>, meter: &Meter<'_>) -> Sample {
         let mut extent = Extent::default();
         let length = self.length(row, meter, &mut extent);
@@ -102,7 +100,7 @@ impl Choice {
                 Measure::Number(notation, unit) => match value {
                     Value::Missing => {}
                     Value::Text(text) if text.trim().is_empty() => {}
-                    // The first rows had no value, and the lists hold identifiers.
+                    // The first rows had no value, and the lists contain token IDs.
                     Value::List(list) if token_ids::are_listed(&part.name) => {
                         found += 1;
                         exact = Some(Number::Whole(list.count as i128));

@@ -1,4 +1,4 @@
-//! Assumptions behind a choice, as sentences of the report.
+//! Warnings about the assumptions behind a choice.
 
 use super::super::media;
 use super::super::names::Side;
@@ -10,7 +10,8 @@ use super::automatic::media_tokens;
 use super::texts::{self, left_out};
 use super::{Measure, Part, TextOf, is_list_of_lengths};
 
-/// Assumptions behind a choice. `repeated` are columns whose text a part repeats, and `head` holds the first rows.
+/// Returns the assumptions of a choice. `repeated` lists columns whose text another part repeats;
+/// `head` contains the first rows.
 pub(super) fn sentences(
     profiles: &[Profile],
     parts: &[Part],
@@ -96,7 +97,7 @@ pub(super) fn sentences(
     if options.column.is_none() {
         found.extend(totals(profiles, parts));
     }
-    // Sizes, frames and durations of media have advice of their own.
+    // Media sizes, frames and durations have separate advice.
     let has_sizes = !media::columns(profiles).is_empty();
     for own in profiles.iter().filter(|own| own.meaning == Meaning::Media && own.has_values && !has_sizes) {
         let is_file =
@@ -108,7 +109,7 @@ pub(super) fn sentences(
     found
 }
 
-/// Choices of the user that change nothing.
+/// Returns warnings for user options that have no effect.
 fn unused(parts: &[Part], options: &Options<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let names = parts.iter().map(|part| part.name.as_str()).collect::<Vec<&str>>().join(", ");
@@ -125,7 +126,7 @@ fn unused(parts: &[Part], options: &Options<'_>) -> Vec<String> {
     found
 }
 
-/// Sentences about numbers of tokens of media, of caches and of further parts.
+/// Returns warnings about token counts of media, caches and further parts.
 fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     let mut found = Vec::new();
     let names_of = |is_known: &dyn Fn(&str) -> bool| {
@@ -141,7 +142,7 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     }
     let Some(first) = parts.first().filter(|part| matches!(part.measure, Measure::Number(..))) else { return found };
     let is_left = |index: &usize| parts.iter().all(|part| part.index != *index);
-    // A nested number of media is a part of a total.
+    // A nested media count is a part of a total.
     let is_total = names::is_total_tokens(&first.name) || first.name.contains('.');
     let left: Vec<&str> = media_tokens(profiles, &first.name)
         .into_iter()
@@ -177,7 +178,7 @@ fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     found
 }
 
-/// Whether a part of a sample is missing in many samples.
+/// Returns whether many samples lack this part.
 fn is_optional(name: &str) -> bool {
     let known = ["system", "system_prompt", "system_message", "input", "tools", "functions", "history", "context"];
     known.iter().any(|known| names::is_same(name, known))
@@ -186,7 +187,7 @@ fn is_optional(name: &str) -> bool {
         || matches!(names::part_of_sample(name), Some(Side::InPrompt | Side::InCompletion))
 }
 
-/// A sentence about a part without a value in more than one of ten rows.
+/// Returns a warning if more than one row in ten has no value for a part.
 fn empty(part: &Part, head: &[&Row<'_>]) -> Option<String> {
     let is_empty = |row: &&&Row<'_>| text::is_void(row.value(part.index, &part.name));
     let (empty, all) = (head.iter().filter(is_empty).count(), head.len());
@@ -194,10 +195,10 @@ fn empty(part: &Part, head: &[&Row<'_>]) -> Option<String> {
         .then(|| format!("{} has no value in {empty} of the first {all} rows. They are counted without it.", part.name))
 }
 
-/// What the values of the file leave open.
+/// Returns warnings about ambiguities in the values.
 fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row<'_>]) -> Vec<String> {
     let mut found = Vec::new();
-    // An object is read if a column inside it is.
+    // An object counts as read if a nested column is read.
     let is_read = |index: usize| {
         let object = format!("{}.", profiles[index].name);
         repeated.contains(&index) || parts.iter().any(|part| part.index == index || part.name.starts_with(&object))
@@ -250,7 +251,7 @@ fn doubts(profiles: &[Profile], parts: &[Part], repeated: &[usize], head: &[&Row
     found
 }
 
-/// Columns of a better name whose number is the same in every row.
+/// Returns columns that have a better name but a constant number.
 fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     let length = Meaning::Length(Unit::Tokens);
     let is_worse = |own: &Profile| {
@@ -271,7 +272,7 @@ fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
     profiles.iter().filter(is_total).map(sentence).collect()
 }
 
-/// Whether a name may count anything.
+/// Returns whether a name may count any quantity.
 fn is_general(name: &str) -> bool {
     ["length", "lengths", "len", "lens"].iter().any(|known| names::is_same(name, known))
 }

@@ -1,4 +1,5 @@
-//! Numbers of tokens of the parts of a sample: prompt and completion, and parts that they may or may not include.
+//! Token counts for the parts of a sample: prompt, completion, and parts that may or may not be
+//! included in them.
 
 use super::super::Kind;
 use super::super::names::{self, Side};
@@ -8,11 +9,11 @@ use super::super::value::Row;
 use super::super::{Meaning, token_ids};
 use super::automatic::{among, best};
 
-/// The columns of the prompt and of the completion.
+/// Returns the prompt column and the completion column.
 pub(super) fn sides(profiles: &[Profile]) -> (Option<usize>, Option<usize>) {
     let by_name = |beside: Option<usize>, known: [Side; 2]| {
         let beside = &profiles[beside?].name;
-        // A number that is the same in every row may be a limit.
+        // A constant number may be a limit.
         let varies = |&index: &usize| !profiles[index].is_constant;
         known.into_iter().find_map(|side| columns(profiles, beside, side).into_iter().find(varies))
     };
@@ -22,7 +23,7 @@ pub(super) fn sides(profiles: &[Profile]) -> (Option<usize>, Option<usize>) {
         let pair = token_ids::pair(|name| profiles.iter().position(|own| is_list(own, name)));
         return pair.map_or((None, None), |(prompt, answer)| (Some(prompt), Some(answer)));
     }
-    // The whole prompt is better than a part of it.
+    // The complete prompt is preferred to a part of it.
     let whole = prompt.and_then(|prompt| match names::part_of_sample(&profiles[prompt].name) {
         Some(Side::InPrompt) => columns(profiles, &profiles[prompt].name, Side::Prompt).first().copied(),
         _ => None,
@@ -33,8 +34,8 @@ pub(super) fn sides(profiles: &[Profile]) -> (Option<usize>, Option<usize>) {
     )
 }
 
-/// Columns of further parts that the prompt and the completion do not include: the prompt is a part itself, or a number is larger than
-/// that of the whole.
+/// Returns columns of parts that prompt and completion do not include. This holds if the prompt
+/// column counts only a part, or if a part exceeds the complete side.
 pub(super) fn further(profiles: &[Profile], prompt: usize, completion: usize, head: &[&Row<'_>]) -> Vec<usize> {
     if profiles[prompt].kind != Kind::Number {
         return Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn further(profiles: &[Profile], prompt: usize, completion: usize, he
     before.chain(behind).collect()
 }
 
-/// Columns of numbers of one side, in the object of a column.
+/// Returns the count columns of one side in the same object as the given column.
 fn columns(profiles: &[Profile], beside: &str, side: Side) -> Vec<usize> {
     among(profiles, beside, &|name| names::part_of_sample(name) == Some(side))
 }

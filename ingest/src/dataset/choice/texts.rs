@@ -1,40 +1,41 @@
-//! Columns of text that make a sample.
+//! Selects the text columns of a sample.
 
 use super::super::profile::Profile;
 use super::super::{Kind, Meaning, names};
 use super::{TextOf, rule};
 
-/// Names of questions, the best first.
+/// Prompt column names, in order of preference.
 const QUESTIONS: [&str; 7] = ["instruction", "prompt", "question", "query", "problem", "input", "inputs"];
-/// Names of texts between question and answer, which training reads.
+/// Names of texts between prompt and completion that are part of the training sample.
 const REASONING: [&str; 7] =
     ["reasoning", "reasoning_content", "thinking", "thought", "rationale", "cot", "chain_of_thought"];
 
-/// Names of objects that hold the whole sample.
+/// Names of objects that contain the complete sample.
 const WRAPPERS: [&str; 8] = ["translation", "doc", "sample", "example", "record", "item", "entry", "row"];
 
-/// A column of text by the first of some names that the file has.
+/// Returns the text column with the first of the given names that the file contains.
 fn any(profiles: &[Profile], known: &[&str]) -> Option<usize> {
     let has = |name: &str| profiles.iter().position(|own| is_text(own) && names::is_same(&own.name, name));
     known.iter().find_map(|name| has(name))
 }
 
-/// Whether the values are texts, conversations, or objects that are printed as text.
+/// Returns whether the values are texts, conversations, or objects that are printed as text.
 fn is_text(own: &Profile) -> bool {
     own.is_textual() || rule::text_of(own) != TextOf::Whole
 }
 
-/// Whether a name is that of a question.
+/// Returns whether a name denotes a prompt.
 pub(super) fn is_question(name: &str) -> bool {
     QUESTIONS.iter().any(|known| names::is_same(name, known))
 }
 
-/// The column in front of the answer.
+/// Returns the column before the completion.
 pub(super) fn question(profiles: &[Profile]) -> Option<usize> {
     any(profiles, &QUESTIONS)
 }
 
-/// A conversation, an instruction with its answer, a preferred answer, or a document.
+/// Returns the columns of a conversation, a prompt with its completion, a preferred completion, or
+/// a document.
 pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     let any = |known: &[&str]| any(profiles, known);
     let best = |meaning: Meaning| {
@@ -46,20 +47,21 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     let with_system =
         |parts: &[Option<usize>]| -> Vec<usize> { around.iter().chain(parts).copied().flatten().collect() };
     let chosen = any(&["chosen"]);
-    // In files with a solution the answer is its last number or word.
+    // In files with a solution, the answer column contains only the final number or word.
     let answer = best(Meaning::AnswerText).map(|index| match any(&["solution"]) {
         Some(solution) if names::is_same(&profiles[index].name, "answer") => solution,
         _ => index,
     });
     if let Some(chat) = best(Meaning::Chat) {
-        // A preferred answer of one message follows the conversation; so does an answer to a last question.
+        // A preferred completion with one message follows the conversation, as does a completion
+        // for a final question.
         let preferred = chosen.filter(|&index| profiles[index].is_one_message);
         let last = answer.filter(|_| profiles[chat].ends_with_question);
         return with_system(&[Some(chat), preferred.or(last)]);
     }
     let question = question(profiles);
     if let Some(index) = chosen.filter(|&index| profiles[index].kind == Kind::Chat) {
-        // A preferred conversation repeats the prompt, unless it begins with an answer.
+        // A preferred conversation repeats the prompt, unless it starts with a completion.
         let follows = profiles[index].starts_with_answer || profiles[index].is_one_message;
         return if follows && question.is_some() { with_system(&[question, Some(index)]) } else { vec![index] };
     }
@@ -78,7 +80,7 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     if let Some(question) = question.filter(|&index| profiles[index].kind == Kind::Chat) {
         return with_system(&[Some(question)]);
     }
-    // Messages are a conversation under any name, if there is one such column.
+    // A column of messages is a conversation under any name, if the file has only one such column.
     let mut chats = profiles.iter().enumerate().filter(|(_, own)| own.kind == Kind::Chat).map(|(index, _)| index);
     match (chats.next(), chats.next()) {
         (Some(only), None) => vec![only],
@@ -89,7 +91,7 @@ pub(super) fn texts(profiles: &[Profile]) -> Vec<usize> {
     }
 }
 
-/// Columns of text that are not read, for a sentence of the report.
+/// Returns the unread text columns, for the report.
 pub(super) fn left_out<'p>(profiles: &'p [Profile], is_read: &dyn Fn(usize) -> bool) -> Vec<&'p str> {
     let is_text = |own: &Profile| match own.meaning {
         Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::AnswerText => own.is_textual() || own.has_text,

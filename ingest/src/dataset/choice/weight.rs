@@ -1,4 +1,4 @@
-//! The column with the number of samples of each row.
+//! Selects the column with the number of samples per row.
 
 use super::super::histogram;
 use super::super::histogram::samples::{self, Numbering};
@@ -8,19 +8,19 @@ use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, names};
 use super::{Measure, Part};
 
-/// The column that holds the number of samples of each row.
+/// Result of the search for the weight column.
 pub(super) enum Weight {
     None,
     Column(usize),
-    /// A column has such a name, and the table has further columns.
+    /// A column has a weight name, and the table has further columns.
     Doubtful(usize),
-    /// The rows look like a table of a distribution, or a number by such a name may be a property of each sample.
+    /// The rows look like a distribution table, or the number may be a property of each sample.
     Unclear,
-    /// The lengths may be those of all samples of a row together.
+    /// The lengths may be totals over all samples of a row.
     Totals,
 }
 
-/// The column of weights of a table of lengths. `head` holds the first rows.
+/// Returns the weight column of a table of lengths. `head` contains the first rows.
 pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Weight {
     if parts.is_empty() || !parts.iter().all(|part| matches!(part.measure, Measure::Number(..))) {
         return Weight::None;
@@ -38,7 +38,7 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
             || names::is_token_share(&own.name)
     };
     let is_weight = |own: &Profile| own.meaning == Meaning::Weight && own.kind == Kind::Number;
-    // Counts of parts of a dataset, such as `train` and `val`.
+    // Counts for parts of a dataset, such as `train` and `val`.
     let is_counted = |own: &Profile| is_weight(own) || (own.kind == Kind::Number && names::is_split(&own.name));
     let columns = others.iter().filter(|(_, own)| is_counted(own)).count();
     let are_counts = others.iter().all(|(_, own)| is_counted(own) || is_distribution(own));
@@ -73,7 +73,7 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     if others.len() > 1 && others.iter().all(|(_, own)| is_edge(own)) {
         return Weight::Totals;
     }
-    // A row for each shard or batch.
+    // One row per shard or batch.
     let is_shard = |own: &Profile| own.strictly_sorted > 1 && names::is_shard(&own.name);
     let is_batch = |own: &Profile| own.kind == Kind::Number && own.has_values && names::is_batch_size(&own.name);
     if names::may_be_total(&profiles[*index].name) && profiles.iter().any(|own| is_shard(own) || is_batch(own)) {
@@ -86,21 +86,21 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     if others.iter().any(|(_, own)| own.kind == Kind::Number && is_index(own)) {
         return Weight::Unclear;
     }
-    // A table of a distribution has few rows, which are sorted; a dataset with a number per sample is not. Columns without a header are
-    // numbered.
+    // A distribution table has few rows, which are sorted; a dataset with a number per sample is
+    // not sorted. Columns without a header are numbered.
     let has_names = others.iter().all(|(_, own)| own.name.parse::<u32>().is_err());
     let least = if has_names { 3 } else { 5 };
     let is_number = |own: &Profile| {
         own.kind == Kind::Number
             && (is_distribution(own) || matches!(own.meaning, Meaning::Unknown | Meaning::Chat | Meaning::Text))
     };
-    // `value_counts()` sorts by the counts.
+    // `value_counts()` sorts by count.
     let falls = || {
         let [(other, _)] = others.as_slice() else { return false };
         let pairs = pairs(head, profiles, parts, *other);
         pairs.len() >= least && samples::are_sorted_counts(&pairs)
     };
-    // Lengths of sequences by the step of the training, and counts in thousands.
+    // Sequence lengths by training step, and counts in thousands.
     let is_scaled = |name: &str| names::is_steps(name) || names::is_scaled_count(name);
     if others.iter().any(|(_, own)| own.kind == Kind::Number && is_scaled(&own.name)) {
         return Weight::Unclear;
@@ -109,7 +109,7 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     if is_sorted && !others.is_empty() && others.iter().all(|(_, own)| is_number(own)) {
         return Weight::Unclear;
     }
-    // Shares of a distribution sum to 1 or 100, in any order.
+    // Distribution shares sum to 1 or 100, in any row order.
     if let [(other, own)] = others.as_slice()
         && names::is_share(&own.name)
         && own.kind == Kind::Number
@@ -120,7 +120,7 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     Weight::None
 }
 
-/// Whether the values are bins, such as `0-512`, and the lengths do not lie inside them.
+/// Returns whether the values are bins, such as `0-512`, that do not contain the lengths.
 fn holds_bins(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], index: usize) -> bool {
     let own = &profiles[index];
     if own.meaning != Meaning::BinEdge || own.kind != Kind::Text {
@@ -135,12 +135,12 @@ fn holds_bins(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], index: us
     head.iter().any(is_outside)
 }
 
-/// Lengths and numbers of another column in the first rows that hold both.
+/// Returns pairs of length and number of another column, for first rows with both values.
 fn pairs(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], other: usize) -> Vec<(f64, f64)> {
     head.iter().filter_map(|row| Some((length(row, profiles, parts)?, number(row, profiles, other)?))).collect()
 }
 
-/// The length of a row; of several lengths, a different number for each combination.
+/// Returns the row length. For several length columns, returns a distinct number per combination.
 fn length(row: &Row<'_>, profiles: &[Profile], parts: &[Part]) -> Option<f64> {
     parts.iter().try_fold(0.0, |length, part| Some(length * f64::from(1 << 21) + number(row, profiles, part.index)?))
 }

@@ -1,40 +1,38 @@
-//! Histograms from points, bins and cumulative counts.
+//! Builds histograms from points, bins and cumulative counts.
 
 use super::super::{ImportError, Imported, MAX_BINS};
 use super::{import, refuse, samples, shares};
 
-/// Most lengths that are counted one by one: each takes a bin, with an empty bin between neighbours.
+/// Maximum number of lengths with separate bins. Each length needs a bin, plus an empty bin between
+/// neighbours.
 pub(super) const MAX_POINTS: usize = MAX_BINS / 2;
 
-/// Samples between two lengths.
+/// Samples with lengths between two edges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bin {
-    /// Shortest length.
     pub(super) left: f64,
-    /// Longest length.
     pub(super) right: f64,
-    /// Samples, or their share.
+    /// Number of samples, or their share.
     pub(super) count: f64,
 }
 
-/// Describes a form in the report.
+/// Report data of a detected format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Form {
     /// Format, for example "CSV, lengths with counts".
     pub(super) format: String,
-    /// Source of the lengths, for example "columns length and count".
+    /// Length source, for example "columns length and count".
     pub(super) source: String,
-    /// Assumptions.
     pub(super) warnings: Vec<String>,
 }
 
 impl Form {
-    /// A form without assumptions.
+    /// Creates an entry without warnings.
     pub(super) fn new(format: impl Into<String>, source: impl Into<String>) -> Self {
         Self { format: format.into(), source: source.into(), warnings: Vec::new() }
     }
 
-    /// Adds an assumption.
+    /// Adds a warning.
     pub(super) fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
     }
@@ -53,7 +51,8 @@ impl Form {
     }
 }
 
-/// Lengths with the number of their samples, in any order. The report states the number of samples.
+/// Builds a histogram from unsorted pairs of length and sample count. The report contains the
+/// sample count.
 pub(super) fn points(mut form: Form, points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
     let counts: Vec<f64> = points.iter().map(|(_, count)| *count).collect();
     if !form.warnings.iter().any(|warning| warning == shares::UNKNOWN) && !shares::are(&counts) {
@@ -62,7 +61,7 @@ pub(super) fn points(mut form: Form, points: Vec<(f64, f64)>) -> Result<Imported
     exact(form, points)
 }
 
-/// A bin without width for each length, up to [`MAX_POINTS`].
+/// Builds a zero-width bin per length, up to [`MAX_POINTS`].
 pub(super) fn exact(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
     for &(length, count) in &points {
         if !(length.is_finite() && length >= 0.0 && length.fract() == 0.0) {
@@ -90,7 +89,7 @@ pub(super) fn exact(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Impor
     join(form, bins.collect())
 }
 
-/// Bins of equal width between two edges.
+/// Builds bins of equal width between two edges.
 pub(super) fn equal(form: Form, left: f64, right: f64, counts: &[f64]) -> Result<Imported, ImportError> {
     let width = (right - left) / counts.len() as f64;
     let edge = |index: usize| if index == counts.len() { right } else { left + width * index as f64 };
@@ -99,7 +98,7 @@ pub(super) fn equal(form: Form, left: f64, right: f64, counts: &[f64]) -> Result
     bins(form, found.collect())
 }
 
-/// Bins whose counts are densities, as numpy writes them with `density=True`.
+/// Builds bins from densities, as numpy writes with `density=True`.
 pub(super) fn densities(mut form: Form, mut found: Vec<Bin>) -> Result<Imported, ImportError> {
     for bin in &mut found {
         bin.count *= bin.right - bin.left;
@@ -108,19 +107,20 @@ pub(super) fn densities(mut form: Form, mut found: Vec<Bin>) -> Result<Imported,
     sorted(form, found)
 }
 
-/// Whether counts are densities: their integral is 1, and their sum is not that of shares.
+/// Returns whether the counts are densities: the integral is 1, and the sum is not a valid sum of
+/// shares.
 fn are_densities(found: &[Bin]) -> bool {
     let area: f64 = found.iter().map(|bin| bin.count * (bin.right - bin.left)).sum();
     let sum: f64 = found.iter().map(|bin| bin.count).sum();
     (area - 1.0).abs() < 1e-3 && sum < 0.98
 }
 
-/// Bins in any order, with or without gaps.
+/// Builds a histogram from unsorted bins, with or without gaps.
 pub(super) fn bins(form: Form, found: Vec<Bin>) -> Result<Imported, ImportError> {
     if are_densities(&found) { densities(form, found) } else { sorted(form, found) }
 }
 
-/// Checks bins and sorts them.
+/// Validates and sorts the bins.
 fn sorted(form: Form, mut bins: Vec<Bin>) -> Result<Imported, ImportError> {
     for bin in &bins {
         if !(bin.left.is_finite() && bin.right.is_finite() && bin.left <= bin.right) {
@@ -135,7 +135,7 @@ fn sorted(form: Form, mut bins: Vec<Bin>) -> Result<Imported, ImportError> {
     join(form, bins)
 }
 
-/// Edges and counts of sorted bins; a gap between two bins is an empty bin.
+/// Joins sorted bins to edges and counts; a gap between two bins becomes an empty bin.
 fn join(form: Form, bins: Vec<Bin>) -> Result<Imported, ImportError> {
     let Some(first) = bins.first() else { return Err(refuse("every count is zero")) };
     let mut edges = vec![first.left];
@@ -151,7 +151,7 @@ fn join(form: Form, bins: Vec<Bin>) -> Result<Imported, ImportError> {
     form.finish(edges, counts)
 }
 
-/// Lengths with the number, or the share, of samples up to each of them.
+/// Builds a histogram from pairs of length and cumulative count, or cumulative share.
 pub(super) fn cumulative(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut before: Option<(f64, f64)> = None;

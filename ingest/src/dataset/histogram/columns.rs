@@ -1,30 +1,30 @@
-//! The columns of a histogram in a table, by their names and their first rows.
+//! Detects the columns of a histogram table by their names and the first rows.
 
 use super::super::{ImportError, Meaning};
 use super::known::{self, CENTERS, COMPLEMENT, COUNTS, CUMULATIVE, LEFT, LENGTHS, RIGHT, is_index};
 use super::{interval, number, percentiles, refuse};
 
-/// Columns of a form.
+/// Columns of a histogram table, by index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Columns {
-    /// Lengths and their counts.
+    /// Lengths and counts.
     Points { lengths: usize, counts: usize },
-    /// Edges and counts; without an upper edge the next lower edge ends the bin.
+    /// Edges and counts. Without an upper edge, the next lower edge ends the bin.
     Edges { left: usize, right: Option<usize>, counts: usize },
-    /// Centers of bins and counts.
+    /// Bin centers and counts.
     Centers { centers: usize, counts: usize },
     /// Bins as text, and counts.
     Intervals { bins: usize, counts: usize },
-    /// Lengths and the samples up to them.
+    /// Lengths and cumulative counts.
     Cumulative { lengths: usize, cumulative: usize },
-    /// Names and values of percentiles.
+    /// Percentile names and values.
     Percentiles { names: usize, values: usize },
     /// A row of percentiles, named by the header.
     PercentileRow,
 }
 
 impl Columns {
-    /// Places of the columns of numbers.
+    /// Returns the indices of the number columns.
     pub(super) fn numbers(&self) -> Vec<usize> {
         match *self {
             Self::Points { lengths: one, counts: other }
@@ -37,7 +37,7 @@ impl Columns {
     }
 }
 
-/// The columns of a form; `None` if the table is no histogram.
+/// Detects the histogram columns; returns `None` if the table is not a histogram.
 pub(super) fn columns(
     names: &[String],
     head: &[Vec<String>],
@@ -60,7 +60,7 @@ pub(super) fn columns(
     if let Some(intervals) = intervals(names, head, counts)? {
         return Ok(Some(intervals));
     }
-    // An index that pandas wrote has no name.
+    // pandas writes an index column without a name.
     let index = is_index(&names[0]);
     if let (Some((left, right)), Some(counts)) = (pair(names), counts)
         && names.len() - usize::from(index) == 3
@@ -73,7 +73,7 @@ pub(super) fn columns(
     if let (Some(left), right, Some(counts)) = (find(&LEFT), find(&RIGHT), counts)
         && names.len() <= 4
         && is_numeric(left)
-        // Without upper edges the table holds lower edges, counts and shares of the counts, and nothing else.
+        // Without upper edges, the table may contain only lower edges, counts and count shares.
         && (right.is_some() || names.iter().enumerate().all(|(place, name)| [left, counts].contains(&place) || is_side(name)))
     {
         return Ok(Some(Columns::Edges { left, right, counts }));
@@ -107,7 +107,7 @@ pub(super) fn columns(
         }
         (Some(1) | None, None) if index && names.len() == 2 && is_numeric(0) && is_numeric(1) => {
             let counts_rows = cells(0).enumerate().all(|(row, cell)| number(cell) == Some(row as f64));
-            // value_counts sorts by count, from the largest.
+            // value_counts sorts by count, in descending order.
             let falls = cells(1).filter_map(number).is_sorted_by(|one, next| one >= next);
             if counts_rows || !falls || head.len() < 2 {
                 return Ok(None);
@@ -122,13 +122,13 @@ pub(super) fn columns(
     }
 }
 
-/// Places of two edges whose names are edges only together.
+/// Returns the indices of two edge columns whose names denote edges only as a pair.
 fn pair(names: &[String]) -> Option<(usize, usize)> {
     let place = |known: &str| names.iter().position(|name| name == known);
     known::PAIRS.iter().find_map(|(left, right)| Some((place(left)?, place(right)?)))
 }
 
-/// The columns of bins that are written as text, with their counts.
+/// Returns the columns of text bins and their counts.
 fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> Result<Option<Columns>, ImportError> {
     let cells = |index: usize| head.iter().map(move |row| row.get(index).map_or("", String::as_str));
     let is_bins = |index: &usize| !head.is_empty() && cells(*index).all(|cell| interval::read(cell).is_some());
@@ -151,21 +151,22 @@ fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> R
         )));
     }
     let Some(counts) = counts else { return Ok(None) };
-    // pandas writes the name of the series above the counts.
+    // pandas writes the series name above the counts.
     let of_series =
         is_index(&names[bins]) && !known::is_neutral(&names[counts]) && !COUNTS.contains(&names[counts].as_str());
     let name = if of_series { &names[counts] } else { &names[bins] };
-    // hist() of polars.
+    // Output of polars' hist().
     let is_polars = name == "category" && names.iter().any(|name| name == "breakpoint");
     if known::is_bins(name) || is_polars {
         return Ok(Some(Columns::Intervals { bins, counts }));
     }
-    // In a table with a column of lengths, a range is a property of each sample.
+    // In a table with a length column, a range is a property of each sample.
     let has_lengths = names.iter().enumerate().any(|(index, name)| index != bins && known::is_length(name));
     if has_lengths { Ok(None) } else { Err(refuse(known::unknown(name))) }
 }
 
-/// Whether each number lies inside its bin: the bin is a property of a sample.
+/// Returns whether each number is inside its bin, which means that the bin is a property of a
+/// sample.
 fn are_inside(head: &[Vec<String>], bins: usize, numbers: usize) -> bool {
     head.iter().all(|row| {
         let cell = |index: usize| row.get(index).map_or("", String::as_str);
@@ -173,7 +174,7 @@ fn are_inside(head: &[Vec<String>], bins: usize, numbers: usize) -> bool {
     })
 }
 
-/// The columns of a table that `describe()` wrote: names of the summary in the first column.
+/// Returns the columns of a `describe()` table, which has the summary names in the first column.
 fn described(names: &[String], head: &[Vec<String>], column: Option<&str>) -> Result<Option<Columns>, ImportError> {
     let first = || head.iter().filter_map(|row| row.first()).map(String::as_str);
     let summaries = [

@@ -1,25 +1,25 @@
-//! Bins of a table: edges in columns of their own, or bins as text.
+//! Reads bins from a table: edges in separate columns, or bins as text.
 
 use super::super::{ImportError, Imported};
 use super::bins::{self, Bin, Form};
 use super::{interval, number, refuse};
 
-/// The text of a cell; rows may be short.
+/// Returns the cell text. Rows may be shorter than the header.
 pub(super) fn at(row: &[String], index: usize) -> &str {
     row.get(index).map_or("", String::as_str)
 }
 
-/// The number of a cell.
+/// Parses the number of a cell.
 pub(super) fn parsed(cell: &str) -> Result<f64, ImportError> {
     number(cell).ok_or_else(|| refuse(format!("{cell:?} is not a number")))
 }
 
-/// The count of a cell, which may be in percent.
+/// Parses the count of a cell, which may be in percent.
 pub(super) fn count(cell: &str) -> Result<f64, ImportError> {
     super::count(cell).ok_or_else(|| refuse(format!("{cell:?} is not a number")))
 }
 
-/// Bins with edges in columns; without upper edges the next lower edge ends a bin.
+/// Reads bins with edge columns. Without upper edges, the next lower edge ends a bin.
 pub(super) fn edges(
     mut form: Form,
     table: &[Vec<String>],
@@ -58,7 +58,7 @@ pub(super) fn edges(
     close(form, found)
 }
 
-/// Bins by their centers: an edge is halfway between two centers.
+/// Reads bins with center columns. Each edge is halfway between two centers.
 pub(super) fn centers(
     mut form: Form,
     table: &[Vec<String>],
@@ -80,7 +80,7 @@ pub(super) fn centers(
     bins::bins(form, found.collect())
 }
 
-/// Bins as text with their counts.
+/// Reads text bins with counts.
 pub(super) fn intervals<'a>(
     form: Form,
     rows: impl Iterator<Item = (&'a str, &'a str)>,
@@ -95,7 +95,7 @@ pub(super) fn intervals<'a>(
     close(form, found?)
 }
 
-/// Ends open bins at twice their lower edge.
+/// Closes open bins at twice their lower edge.
 fn close(mut form: Form, mut found: Vec<Bin>) -> Result<Imported, ImportError> {
     found.retain(|bin| bin.count != 0.0 || bin.right.is_finite());
     for bin in found.iter_mut().filter(|bin| bin.right == f64::INFINITY) {

@@ -1,24 +1,24 @@
-//! Bins written as text: `0-512`, `[0, 512)`, `(0.0, 512.0]`, `0..512`, `<512`, `≤512`, `4096+`, `over 4096`.
+//! Parses bins written as text: `0-512`, `[0, 512)`, `(0.0, 512.0]`, `0..512`, `<512`, `≤512`,
+//! `4096+`, `over 4096`.
 
 use super::number;
 
-/// Words in front of an upper edge.
+/// Words before an upper edge.
 const UP_TO: [&str; 7] = ["<=", "≤", "<", "up to ", "under ", "below ", "less than "];
-/// Words in front of a lower edge.
+/// Words before a lower edge.
 const FROM: [&str; 7] = [">=", "≥", ">", "over ", "above ", "more than ", "at least "];
-/// Words behind a lower edge.
+/// Words after a lower edge.
 const AND_MORE: [&str; 6] = ["+", " and more", " or more", " and above", " and longer", " or longer"];
 
 /// A bin written as text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Interval {
-    /// Lower edge.
     pub(super) left: f64,
     /// Upper edge; `None` if the bin is open.
     pub(super) right: Option<f64>,
 }
 
-/// Reads a bin; `None` if the text is another thing, for example a number or a date.
+/// Parses a bin; returns `None` if the text is not a bin, for example a number or a date.
 pub(super) fn read(text: &str) -> Option<Interval> {
     if text.len() > 80 {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Option<Interval> {
         None => [" to ", "..", "–", "-", "~"].iter().find_map(|separator| text.split_once(separator))?,
     };
     let right = right.trim();
-    // pandas writes the first interval of `cut` with an edge slightly below the first value.
+    // The first interval of pandas' `cut` has an edge slightly below the first value.
     let left = number(left.trim()).filter(|left| *left > -1.0)?.max(0.0);
     match right {
         "inf" | "+inf" | "infinity" | "np.inf" | "∞" | "" => open(left),

@@ -1,4 +1,4 @@
-//! Histograms in JSON: numpy, Weights & Biases, counters, percentiles, and lists by name.
+//! Reads histograms from JSON: numpy, Weights & Biases, counters, percentiles, and named lists.
 
 use serde_json::{Map, Value};
 
@@ -8,17 +8,17 @@ use super::bins::{self, Bin, Form};
 use super::samples::Numbering;
 use super::{edges, keyed, percentiles, refuse, samples, shares, table};
 
-/// Names of lists of edges.
+/// Names of edge lists.
 const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
-/// Names of lists of counts.
+/// Names of count lists.
 const COUNTS: [&str; 10] =
     ["hist", "counts", "count", "freq", "frequency", "weights", "weight", "values", "density", "pdf"];
-/// Names of lists of lengths.
+/// Names of length lists.
 const LENGTHS: [&str; 8] = ["lengths", "length", "values", "value", "unique", "num_tokens", "tokens", "seq_len"];
-/// Names of lists of cumulative counts.
+/// Names of cumulative count lists.
 const CUMULATIVE: [&str; 5] = ["cdf", "ecdf", "cumulative", "cumsum", "cum_count"];
 
-/// Reads a JSON document. `None` if it is no histogram.
+/// Reads a JSON document; returns `None` if it is not a histogram.
 pub(in super::super) fn read(document: &Value) -> Option<Result<Imported, ImportError>> {
     match document {
         Value::Array(items) => list(items),
@@ -36,7 +36,7 @@ fn list(items: &[Value]) -> Option<Result<Imported, ImportError>> {
     rows(items)
 }
 
-/// Two lists of numbers: numpy's counts and edges. Other pairs of lists are not lengths.
+/// Reads two number lists as numpy's counts and edges. Other pairs of lists are not lengths.
 fn pair(first: &[f64], second: &[f64]) -> Option<Result<Imported, ImportError>> {
     let form = || Form::new("JSON, numpy histogram", "counts and edges");
     if first.len() + 1 == second.len() && first.len() > 1 && rises(second) {
@@ -48,7 +48,7 @@ fn pair(first: &[f64], second: &[f64]) -> Option<Result<Imported, ImportError>> 
     None
 }
 
-/// A list of objects: rows of a table.
+/// Reads a list of objects as table rows.
 fn rows(items: &[Value]) -> Option<Result<Imported, ImportError>> {
     let first = items.first()?.as_object()?;
     // Wide rows are samples.
@@ -68,7 +68,8 @@ fn rows(items: &[Value]) -> Option<Result<Imported, ImportError>> {
     table::read_rows("JSON", &header, &mut rows, None)
 }
 
-/// An object: a histogram in one of the forms, or an object with one inside it. Texts of the object must not name another quantity.
+/// Reads an object that is a histogram or contains one. Texts of the object must not name another
+/// quantity.
 fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     let read = form(fields).or_else(|| inside(fields))?;
     let texts = fields.iter().flat_map(|(name, value)| match value {
@@ -88,7 +89,8 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
     }))
 }
 
-/// The histogram inside the only object of an object, such as `{"num_tokens": {"512": 3}}` or `{"stats": {"hist": [..], "bin_edges": [..]}}`.
+/// Reads the histogram inside a single nested object, such as `{"num_tokens": {"512": 3}}` or
+/// `{"stats": {"hist": [..], "bin_edges": [..]}}`.
 fn inside(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     let mut objects = fields.iter().filter_map(|(name, value)| Some((name, value.as_object()?)));
     let (name, inner) = objects.next()?;
@@ -105,12 +107,12 @@ fn inside(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
             imported.report.warnings.push(format!("The histogram under {name:?} is read as one of lengths in tokens."));
             Some(Ok(imported))
         }
-        // Counts by key under a name of another quantity, or rows by their number.
+        // The name denotes another quantity, or the keys are row numbers.
         _ => None,
     }
 }
 
-/// Whether a name is made of words that fit a histogram of any quantity.
+/// Returns whether a name contains only words that fit a histogram of any quantity.
 fn is_general(name: &str) -> bool {
     const WORDS: [&str; 14] = [
         "hist",
@@ -132,7 +134,7 @@ fn is_general(name: &str) -> bool {
     name.split('_').all(|word| WORDS.contains(&word))
 }
 
-/// The histogram of an object in one of the forms.
+/// Reads an object that matches one of the formats.
 fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     let lists: Vec<(String, Vec<f64>)> =
         fields.iter().filter_map(|(name, value)| Some((super::normal(name), numbers(value)?))).collect();
@@ -181,7 +183,7 @@ fn form(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     counter(fields).or_else(|| listed(fields))
 }
 
-/// Rows of a histogram under a name of histograms: `{"buckets": [{"range": "0-256", "count": 3}]}`.
+/// Reads rows under a histogram name: `{"buckets": [{"range": "0-256", "count": 3}]}`.
 fn listed(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     let mut lists = fields.iter().filter_map(|(name, value)| Some((name, value.as_array()?)));
     let (name, list) = lists.next()?;
@@ -192,12 +194,12 @@ fn listed(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
     rows(list)
 }
 
-/// Whether the name of a list is that of densities.
+/// Returns whether a list name denotes densities.
 fn is_density(name: &str) -> bool {
     ["density", "pdf"].contains(&name)
 }
 
-/// Counts that are densities: their integral is 1.
+/// Reads densities, whose integral is 1.
 fn from_densities(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported, ImportError> {
     let found: Vec<Bin> =
         edges.array_windows().zip(counts).map(|(&[left, right], &count)| Bin { left, right, count }).collect();
@@ -208,7 +210,7 @@ fn from_densities(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported,
     bins::densities(form, found)
 }
 
-/// Counts of bins of equal width: `{"counts": [..], "min": 0, "max": 4096, "num_bins": 8}`.
+/// Reads counts of equal-width bins: `{"counts": [..], "min": 0, "max": 4096, "num_bins": 8}`.
 fn of_equal_width(
     fields: &Map<String, Value>,
     counts: Option<&(String, Vec<f64>)>,
@@ -224,7 +226,7 @@ fn of_equal_width(
     })
 }
 
-/// Weights & Biases' bins of equal width.
+/// Reads equal-width bins of Weights & Biases.
 fn packed_bins(packed: &Map<String, Value>, lists: &[(String, Vec<f64>)]) -> Option<Result<Imported, ImportError>> {
     let value = |name: &str| packed.get(name).and_then(Value::as_f64);
     let (_, counts) = lists.iter().find(|(name, _)| name == "values" || name == "hist")?;
@@ -233,7 +235,7 @@ fn packed_bins(packed: &Map<String, Value>, lists: &[(String, Vec<f64>)]) -> Opt
     Some(from_edges(Form::new("JSON, Weights & Biases histogram", "keys values and packedBins"), &edges, counts))
 }
 
-/// An object whose keys are lengths, or bins, and whose values are counts.
+/// Reads an object with lengths or bins as keys, and counts as values.
 fn counter(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
     let mut entries = fields.iter();
     let (name, value) = entries.next()?;

@@ -1,18 +1,20 @@
-//! Objects and dictionaries with numbers as keys: lengths with counts, percentiles, or identifiers with lengths.
+//! Reads objects and dictionaries with numeric keys: lengths with counts, percentiles, or
+//! identifiers with lengths.
 
 use super::super::{ImportError, Imported};
 use super::bins::{self, Form};
 use super::{known, number, percentiles, refuse};
 
-/// Percentiles that people report.
+/// Commonly reported percentiles.
 const USUAL: [f64; 22] = [
     0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 90.0, 95.0, 97.0, 97.5, 98.0, 99.0,
     99.5, 99.9, 100.0,
 ];
-/// Keys from this value on are identifiers and not lengths.
+/// Keys from this value on are identifiers, not lengths.
 const IDENTIFIER: f64 = 1e6;
 
-/// Reads keys and values. `None` if a key is no number. `format` is the format in the report, for example "JSON".
+/// Reads keys and values; returns `None` if a key is not a number. `format` is the format name in
+/// the report, for example "JSON".
 pub(super) fn read(format: &str, entries: &[(&str, f64)]) -> Option<Result<Imported, ImportError>> {
     let (totals, others): (Vec<_>, Vec<_>) = entries.iter().copied().partition(|(key, _)| known::is_total(key));
     let mut points: Vec<(f64, f64)> =
@@ -35,13 +37,14 @@ pub(super) fn read(format: &str, entries: &[(&str, f64)]) -> Option<Result<Impor
     Some(bins::points(form, points))
 }
 
-/// Points of a `Counter`: the keys are lengths for certain.
+/// Reads the points of a `Counter`, whose keys are always lengths.
 pub(super) fn counted(form: Form, entries: &[(&str, f64)]) -> Option<Result<Imported, ImportError>> {
     let points = entries.iter().map(|&(key, value)| Some((number(key)?, value))).collect::<Option<_>>()?;
     Some(bins::points(form, points))
 }
 
-/// Keys that are usual percentiles, or quantiles below 1, with values that rise: `{"50": 512, "90": 2048, "99": 8192}`.
+/// Reads keys that are common percentiles, or quantiles below 1, with increasing values: `{"50":
+/// 512, "90": 2048, "99": 8192}`.
 fn as_percentiles(format: &str, points: &[(f64, f64)]) -> Option<Result<Imported, ImportError>> {
     let are_quantiles =
         points.iter().all(|(key, _)| (0.0..=1.0).contains(key)) && points.iter().any(|(key, _)| key.fract() != 0.0);
@@ -53,7 +56,7 @@ fn as_percentiles(format: &str, points: &[(f64, f64)]) -> Option<Result<Imported
     }
     let keys = || points.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>().join(", ");
     let largest = points.last().map_or(0.0, |(_, value)| *value);
-    // Lengths up to 100 with few samples look the same.
+    // Lengths up to 100 with low counts look the same.
     if !are_quantiles && largest <= 100.0 {
         return Some(Err(refuse(format!(
             "the keys {} are either percentiles or lengths with counts. Write {{\"length\": [..], \"count\": [..]}}, or percentiles as p50, p90",
@@ -69,7 +72,7 @@ fn as_percentiles(format: &str, points: &[(f64, f64)]) -> Option<Result<Imported
     Some(percentiles::read(form, names.iter().map(|(name, value)| (name.as_str(), *value))))
 }
 
-/// The reason why keys are no lengths: they number rows, or they are identifiers.
+/// Returns the reason why the keys are not lengths: they are row numbers or identifiers.
 fn not_lengths(entries: &[(&str, f64)], points: &[(f64, f64)]) -> Option<String> {
     let first = points.first()?.0;
     if first == 0.0 && points.iter().enumerate().all(|(index, (key, _))| key.total_cmp(&(index as f64)).is_eq()) {
@@ -118,7 +121,7 @@ mod tests {
         }
         let unclear = outcome(&[("10", 5.0), ("20", 8.0), ("50", 9.0)]).expect_err("unclear");
         assert!(unclear.contains("either percentiles or lengths with counts"), "{unclear}");
-        // Values that fall are counts.
+        // Decreasing values are counts.
         let falls = outcome(&[("50", 812.0), ("90", 248.0), ("99", 92.0)]).expect("counts");
         assert_eq!((falls.report.parsed, falls.report.format.as_str()), (1152, "JSON, lengths with counts"));
     }

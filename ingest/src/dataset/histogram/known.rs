@@ -1,4 +1,4 @@
-//! Names of the columns of a histogram.
+//! Known names of histogram columns.
 
 use super::super::names;
 use super::super::{Meaning, Unit};
@@ -38,7 +38,7 @@ pub(super) const RIGHT: [&str; 14] = [
     "max_length",
     "bin_max",
 ];
-/// Names of lower and upper edges that are edges only as a pair.
+/// Names that denote lower and upper edges only as a pair.
 pub(super) const PAIRS: [(&str, &str); 10] = [
     ("min", "max"),
     ("ge", "lt"),
@@ -51,7 +51,7 @@ pub(super) const PAIRS: [(&str, &str); 10] = [
     ("len_min", "len_max"),
     ("min_tokens", "max_tokens"),
 ];
-/// Names of centers of bins.
+/// Names of bin centers.
 pub(super) const CENTERS: [&str; 11] = [
     "bin_center",
     "bin_centers",
@@ -85,7 +85,7 @@ pub(super) const LENGTHS: [&str; 17] = [
     "value",
     "bin",
 ];
-/// Names of numbers of samples, or of their share.
+/// Names of sample counts or shares.
 pub(super) const COUNTS: [&str; 36] = [
     "count",
     "counts",
@@ -141,11 +141,11 @@ pub(super) const CUMULATIVE: [&str; 14] = [
     "percentile",
     "quantile",
 ];
-/// Names of the counts or shares of longer samples.
+/// Names of complementary cumulative counts or shares (samples longer than a length).
 pub(super) const COMPLEMENT: [&str; 5] = ["ccdf", "complementary_cdf", "survival", "survival_function", "exceedance"];
 /// Names of shares, in fractions or percent.
 const SHARES: [&str; 6] = ["proportion", "share", "fraction", "probability", "percentage", "percent"];
-/// Words for the sum of a column.
+/// Words that denote a column sum.
 const TOTALS: [&str; 19] = [
     "итого",
     "всего",
@@ -168,23 +168,23 @@ const TOTALS: [&str; 19] = [
     "overall",
 ];
 
-/// Whether a name is that of lengths in tokens. Lists of identifiers of tokens are no numbers.
+/// Returns whether a name denotes lengths in tokens. Token ID lists do not match.
 pub(super) fn is_length(name: &str) -> bool {
     matches!(names::meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
         && !normal(name).ends_with("ids")
 }
 
-/// Whether a name does not describe its values: the name of an index, or of values of any kind.
+/// Returns whether a name gives no information about the values: an index name, or a generic name.
 pub(super) fn is_neutral(name: &str) -> bool {
     is_index(&normal(name)) || ["0", "1", "value", "values"].contains(&normal(name).as_str())
 }
 
-/// Whether a normal name is that of an index that pandas wrote.
+/// Returns whether a normalized name is a pandas index name.
 pub(super) fn is_index(name: &str) -> bool {
     name.is_empty() || name == "index" || name == "unnamed:_0"
 }
 
-/// Whether a name is that of bins of lengths: `bin`, `range`, `length_bucket`.
+/// Returns whether a name denotes length bins: `bin`, `range`, `length_bucket`.
 pub(super) fn is_bins(name: &str) -> bool {
     let name = normal(name);
     if is_index(&name) || is_length(&name) {
@@ -198,17 +198,17 @@ pub(super) fn is_bins(name: &str) -> bool {
     !bins.is_empty() && (others.is_empty() || others == "token" || is_length(&others))
 }
 
-/// Whether a name is that of shares.
+/// Returns whether a name denotes shares.
 pub(super) fn is_share(name: &str) -> bool {
     SHARES.contains(&normal(name).as_str())
 }
 
-/// Whether a text is a word for a sum.
+/// Returns whether a text is a word for a sum.
 pub(super) fn is_total(text: &str) -> bool {
     TOTALS.contains(&normal(text.trim_end_matches(':')).as_str())
 }
 
-/// The label of a row that holds the sum of the rows: a word for a sum, and numbers.
+/// Returns the label of a sum row, which contains a word for a sum, and numbers.
 pub(super) fn total(row: &[String]) -> Option<&str> {
     let is_number = |cell: &str| super::count(cell).is_some();
     let mut others = row.iter().filter(|cell| !cell.is_empty() && !is_number(cell));
@@ -216,7 +216,7 @@ pub(super) fn total(row: &[String]) -> Option<&str> {
     (others.next().is_none() && row.iter().any(|cell| is_number(cell))).then_some(label.as_str())
 }
 
-/// The sentence about a name that is not known as one of lengths.
+/// Returns the warning that a name is not a known length name.
 pub(super) fn unknown(name: &str) -> String {
     let name: String = name.chars().take(80).collect();
     format!(

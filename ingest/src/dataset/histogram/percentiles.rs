@@ -1,22 +1,22 @@
-//! Histograms from percentiles: `p50,p90,p99`, and `describe()` of pandas.
+//! Builds histograms from percentiles: `p50,p90,p99`, and `describe()` of pandas.
 
 use super::super::{ImportError, Imported};
 use super::bins::{Bin, Form, bins};
 use super::refuse;
 
-/// A value of a summary.
+/// An entry of a summary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Entry {
-    /// The length that a share of the samples does not exceed.
+    /// Share of samples that do not exceed the length.
     Quantile(f64),
     /// Number of samples.
     Count,
-    /// Mean, standard deviation: no place in a histogram.
+    /// Mean or standard deviation, which the histogram does not use.
     Moment,
 }
 
 impl Entry {
-    /// The entry of a name, for example "p50", "99%", "median", "max".
+    /// Parses an entry name, for example "p50", "99%", "median", "max".
     fn of(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
         let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
@@ -34,7 +34,7 @@ impl Entry {
     }
 }
 
-/// Whether names are those of a summary: two percentiles, and nothing else than a summary has.
+/// Returns whether the names form a summary: two percentiles, and otherwise only summary names.
 pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
     let mut percentiles = 0;
     for name in names {
@@ -47,17 +47,18 @@ pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
     percentiles >= 2
 }
 
-/// The refusal of a summary without percentiles.
+/// Error text for a summary without percentiles.
 pub(super) const TOO_FEW: &str = "it is a summary with count, mean and extremes, which is too little for a histogram. Add percentiles, for example \
                                   with summary() of Spark, or upload the lengths";
 
-/// Whether names are those of a summary without percentiles: mean or deviation, and two more.
+/// Returns whether the names form a summary without percentiles: mean or standard deviation, and
+/// two further names.
 pub(super) fn lacks<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
     let entries: Option<Vec<Entry>> = names.into_iter().map(Entry::of).collect();
     entries.is_some_and(|entries| entries.len() > 2 && entries.contains(&Entry::Moment))
 }
 
-/// The histogram of a summary.
+/// Builds the histogram from a summary.
 pub(super) fn read<'a>(
     mut form: Form,
     entries: impl IntoIterator<Item = (&'a str, f64)>,

@@ -1,15 +1,16 @@
-//! Series and summaries as pandas prints them: `value_counts()` and `describe()`.
+//! Reads series and summaries that pandas prints: `value_counts()` and `describe()`.
 
 use super::super::{ImportError, Imported};
 use super::bins::{self, Form};
 use super::{edges, interval, known, number, percentiles, refuse};
 
-/// Most lines of a summary.
+/// Maximum number of lines in a summary.
 const MAX_SUMMARY: usize = 50;
-/// Longest line of a summary, in bytes.
+/// Maximum line length in a summary, in bytes.
 const MAX_LINE: usize = 1000;
 
-/// A printed `value_counts()`: lengths or bins, each with a count. The name of the lengths is above them, or in the last line.
+/// Reads a printed `value_counts()`: lengths or bins with counts. The length name is above the
+/// values or in the last line.
 pub(super) fn counts(text: &str) -> Option<Result<Imported, ImportError>> {
     let footer = text.lines().next_back().filter(|line| line.starts_with("Name: ") || line.starts_with("dtype: "));
     let body = footer.map_or(text, |footer| text.strip_suffix(footer).unwrap_or(text));
@@ -41,7 +42,8 @@ pub(super) fn counts(text: &str) -> Option<Result<Imported, ImportError>> {
     points(header, footer, has_counts, &rows)
 }
 
-/// Whether a line is the name above the values. Without a last line of pandas it is one word.
+/// Returns whether a line is the name above the values. Without the last line of pandas, the name
+/// must be one word.
 fn is_header(line: &str, has_footer: bool) -> bool {
     if has_footer {
         let last = line.trim_end().rsplit(char::is_whitespace).next().unwrap_or_default();
@@ -98,8 +100,8 @@ fn points(
     Some(bins::points(form, points))
 }
 
-/// A series whose last line names the column, which holds counts by length (`value_counts()` before pandas 2) or lengths by row. Counts fall,
-/// and row numbers rise.
+/// Reads a series whose last line names the column. It contains counts by length (`value_counts()`
+/// before pandas 2) or lengths by row. Counts decrease, and row numbers increase.
 fn old(name: Option<&str>, points: Vec<(f64, f64)>) -> Option<Result<Imported, ImportError>> {
     let name = name.filter(|name| known::is_length(name))?;
     let falls = points.array_windows().all(|[one, next]| one.1 >= next.1);
@@ -116,13 +118,14 @@ fn old(name: Option<&str>, points: Vec<(f64, f64)>) -> Option<Result<Imported, I
     Some(bins::points(form, points))
 }
 
-/// A summary with a name and a value per line: `describe()` of a series or of a table, or `p50: 512`.
+/// Reads a summary with a name and a value per line: `describe()` of a series or table, or `p50:
+/// 512`.
 pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
     let mut header: Option<&str> = None;
     let mut name: Option<&str> = None;
     let mut entries: Vec<(&str, Vec<f64>)> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        // describe() names the column of a series in the last line.
+        // describe() names the series column in the last line.
         if let Some(rest) = line.strip_prefix("Name:") {
             name = rest.split(", ").next().map(str::trim);
             continue;
@@ -165,7 +168,7 @@ pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
     Some(percentiles::read(Form::new("percentiles", "one percentile per line"), values))
 }
 
-/// The name and the values of a line.
+/// Splits a line into the name and the values.
 fn entry(line: &str) -> Option<(&str, Vec<f64>)> {
     if line.len() > MAX_LINE {
         return None;

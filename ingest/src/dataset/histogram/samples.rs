@@ -4,11 +4,12 @@ use super::super::names;
 use super::normal;
 use super::shares::is_whole;
 
-/// Longest sample that is read without a question, in tokens.
+/// Maximum sample length that is accepted without user confirmation, in tokens.
 const MAX: f64 = 1e6;
 
-/// Whether rows of a length and a number are samples, and not counts by length, by the name of the number and the values. A table of counts
-/// has a row per length; a number such as `weight` or `n` may as well be a property of each sample.
+/// Returns whether rows of a length and a number are samples, and not counts by length. The
+/// decision uses the number's name and the values. A table of counts has one row per length; a
+/// number such as `weight` or `n` may also be a property of each sample.
 pub(in super::super) fn are(name: &str, rows: &[(f64, f64)]) -> bool {
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);
@@ -21,7 +22,8 @@ pub(in super::super) fn are(name: &str, rows: &[(f64, f64)]) -> bool {
     has_repeats && (has_fractions || lengths.len() * 2 < rows.len())
 }
 
-/// Whether rows of a length and a count hold the tokens of all samples of the row, and not the length of each of them.
+/// Returns whether the length of a row is the token total of all its samples, and not the length of
+/// each sample.
 pub(in super::super) fn are_totals(name: &str, rows: &[(f64, f64)]) -> bool {
     if is_long(rows.iter().map(|(length, _)| *length)) {
         return true;
@@ -29,7 +31,7 @@ pub(in super::super) fn are_totals(name: &str, rows: &[(f64, f64)]) -> bool {
     if !names::may_be_total(name) || rows.len() < 3 {
         return false;
     }
-    // Packs of the same number of samples.
+    // Packs with equal sample counts.
     let is_constant = rows.iter().all(|(_, count)| count.total_cmp(&rows[0].1).is_eq());
     if is_constant && rows.iter().all(|&(length, count)| count > 1.0 && length >= count) {
         return true;
@@ -41,24 +43,24 @@ pub(in super::super) fn are_totals(name: &str, rows: &[(f64, f64)]) -> bool {
         let least = rows.iter().map(values).fold(f64::INFINITY, f64::min);
         rows.iter().map(values).fold(0.0, f64::max) / least
     };
-    // Tokens that grow with the number of samples: the mean of the rows is about the same.
+    // The tokens grow with the sample count, so the mean per row is nearly constant.
     spread(&|row| row.0) >= 2.0 && spread(&|row| row.0 / row.1) <= 2.0
 }
 
-/// What numbers that rise in equal steps are.
+/// Interpretation of numbers that increase in equal steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Numbering {
-    /// They may be counts.
+    /// The numbers may be counts.
     None,
-    /// Numbers of rows, from 0 or 1.
+    /// Row numbers, from 0 or 1.
     Rows,
     /// Row numbers or counts.
     Unclear,
 }
 
-/// Whether the second numbers of rows, in the order of the file, number the rows.
+/// Returns whether the second numbers, in file order, are row numbers.
 pub(in super::super) fn numbering(rows: &[(f64, f64)]) -> Numbering {
-    // The last row may hold sums.
+    // The last row may contain sums.
     if let [first @ .., _] = rows
         && first.len() > 4
         && numbers_rows(first) != Numbering::None
@@ -101,8 +103,8 @@ fn numbers_rows(rows: &[(f64, f64)]) -> Numbering {
     if is_shuffled || has_gaps { Numbering::Unclear } else { Numbering::None }
 }
 
-/// Whether rows of lengths and counts look like a table of counts, although the file has further columns: the lengths rise, or each one
-/// occurs several times, once for each group.
+/// Returns whether rows of lengths and counts look like a table of counts although the file has
+/// further columns. In that case the lengths increase, or each length occurs once per group.
 pub(in super::super) fn is_table(rows: &[(f64, f64)]) -> bool {
     let rises = rows.array_windows().all(|[one, next]| one.0 < next.0);
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
@@ -112,7 +114,8 @@ pub(in super::super) fn is_table(rows: &[(f64, f64)]) -> bool {
     rows.len() > 2 && are_counts && numbering(rows) == Numbering::None && (rises || is_repeated)
 }
 
-/// Whether lengths are distinct and their second numbers are whole and fall, as those of `value_counts()`.
+/// Returns whether the lengths are distinct and the second numbers are decreasing integers, as in
+/// `value_counts()`.
 pub(in super::super) fn are_sorted_counts(rows: &[(f64, f64)]) -> bool {
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);
@@ -122,21 +125,22 @@ pub(in super::super) fn are_sorted_counts(rows: &[(f64, f64)]) -> bool {
         && rows.first().map(|row| row.1) != rows.last().map(|row| row.1)
 }
 
-/// The sentence of a report whose lengths are weighted by a column.
+/// Returns the report sentence for lengths weighted by a column.
 pub(in super::super) fn weighted(rows: u64, samples: f64) -> String {
     let samples = (samples * 100.0).round() / 100.0;
     let rows = if rows == 1 { "1 row stands".to_owned() } else { format!("{rows} rows stand") };
     format!("Lengths are weighted by the number of samples of each row: {rows} for {samples} samples.")
 }
 
-/// Whether most lengths are longer than a sample can be.
+/// Returns whether the majority of lengths exceeds a plausible sample length.
 pub(in super::super) fn is_long(lengths: impl Iterator<Item = f64>) -> bool {
     let mut lengths: Vec<f64> = lengths.collect();
     lengths.sort_by(f64::total_cmp);
     lengths.get(lengths.len() / 2).is_some_and(|median| *median > MAX)
 }
 
-/// Whether the second numbers are shares of a distribution: a row per length, and a sum of 1 or 100.
+/// Returns whether the second numbers are distribution shares: one row per length, and a sum of 1
+/// or 100.
 pub(in super::super) fn are_shares(rows: &[(f64, f64)]) -> bool {
     let mut lengths: Vec<f64> = rows.iter().map(|(length, _)| *length).collect();
     lengths.sort_by(f64::total_cmp);

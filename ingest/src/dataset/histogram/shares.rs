@@ -1,18 +1,19 @@
-//! Checks of counts that are shares, and of cumulative shares.
+//! Validates shares and cumulative shares.
 
 use super::super::ImportError;
 use super::bins::Form;
 use super::{known, refuse};
 
-/// The sentence of a report whose counts are shares.
+/// Report sentence for counts that are shares.
 pub(in super::super) const UNKNOWN: &str = "The counts are shares: the number of samples is not known.";
 
-/// Whether a sum of shares is 1 or 100.
+/// Returns whether a sum of shares is 1 or 100.
 pub(super) fn is_whole(sum: f64) -> bool {
     (sum - 1.0).abs() <= 0.02 || (sum - 100.0).abs() <= 2.0
 }
 
-/// Checks shares in the order of their lengths: their sum is 1 or 100. `is_percent`: they were written with a percent sign.
+/// Validates that shares, sorted by length, sum to 1 or 100. `is_percent` is true if they have a
+/// percent sign.
 pub(super) fn check(form: &mut Form, name: &str, is_percent: bool, shares: &[f64]) -> Result<(), ImportError> {
     if !is_percent && !known::is_share(name) {
         return Ok(());
@@ -35,12 +36,12 @@ pub(super) fn check(form: &mut Form, name: &str, is_percent: bool, shares: &[f64
     Ok(())
 }
 
-/// Whether counts sum to 1 or less and are fractions.
+/// Returns whether the counts are fractions with a sum of at most 1.
 pub(in super::super) fn are(counts: &[f64]) -> bool {
     counts.iter().sum::<f64>() <= 1.02 && counts.iter().any(|count| count.fract() != 0.0)
 }
 
-/// Checks the end of cumulative shares: samples above it are missing.
+/// Warns if cumulative shares do not reach the total, because longer samples are then missing.
 pub(super) fn check_end(form: &mut Form, name: &str, last: f64) {
     let name = super::normal(name);
     let is_percent = ["pct", "percent", "percentile"].iter().any(|word| name.contains(word));
@@ -61,12 +62,12 @@ pub(super) fn check_end(form: &mut Form, name: &str, last: f64) {
     }
 }
 
-/// A number for a sentence.
+/// Rounds a number for a sentence.
 fn round(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
-/// Percent signs after the counts of a column.
+/// Occurrences of percent signs in a count column.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     with: bool,
@@ -74,14 +75,12 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// The signs of cells.
     pub(super) fn of<'c>(cells: impl Iterator<Item = &'c str>) -> Self {
         let mut signs = Self::default();
         cells.for_each(|cell| signs.see(cell));
         signs
     }
 
-    /// Takes a cell.
     pub(super) fn see(&mut self, cell: &str) {
         match super::number(cell) {
             Some(count) => self.without |= count != 0.0,
@@ -89,7 +88,7 @@ impl Signs {
         }
     }
 
-    /// Whether the counts are written in percent: all of them, or none.
+    /// Returns whether the counts are percentages. All counts or none must have the sign.
     pub(super) fn are_percent(&self, name: &str) -> Result<bool, ImportError> {
         if self.with && self.without {
             return Err(refuse(format!(

@@ -1,4 +1,4 @@
-//! Histograms in tables: lengths with counts, bins, cumulative counts, percentiles.
+//! Reads histograms from tables: lengths with counts, bins, cumulative counts, percentiles.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use planner::workload::Dataset;
@@ -13,10 +13,11 @@ use super::samples::Numbering;
 use super::shares::{self, Signs};
 use super::{interval, known, number, percentiles, refuse, samples};
 
-/// Rows that decide about the form.
+/// Number of rows used to detect the format.
 const HEAD: usize = 50;
 
-/// Reads a table of text. `column` is the column that the user chose: such a table is no histogram, except for `describe()`.
+/// Reads a text table. `column` is the user's column; with it, only a `describe()` table is read as
+/// a histogram.
 pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Result<Imported, ImportError>> {
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
@@ -33,7 +34,7 @@ pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Re
     let head: Vec<Vec<String>> = (&mut rows).take(HEAD).collect();
     let cells = |index: usize| head.iter().filter_map(move |row| row.get(index)).map(String::as_str);
     let known: Vec<_> = (0..header.len()).map(|index| Notation::of(cells(index))).collect();
-    // The first number of each column that has two readings.
+    // For each column, the first ambiguous number.
     let ambiguous: Vec<Option<String>> = known
         .iter()
         .enumerate()
@@ -52,7 +53,7 @@ pub(super) fn read(text: &str, delimiter: u8, column: Option<&str>) -> Option<Re
     read_known("CSV", &header, &mut all, column, &ambiguous)
 }
 
-/// A row whose numbers have decimal points and no thousands separators.
+/// Rewrites the numbers with decimal points and without thousands separators.
 fn with_points(mut row: Vec<String>, notations: &[Notation]) -> Vec<String> {
     for (cell, notation) in row.iter_mut().zip(notations) {
         if *notation == Notation::Comma
@@ -64,7 +65,7 @@ fn with_points(mut row: Vec<String>, notations: &[Notation]) -> Vec<String> {
     row
 }
 
-/// Reads rows under a header. `None` if they are no histogram.
+/// Reads rows with a header; returns `None` if they are not a histogram.
 pub(super) fn read_rows(
     format: &str,
     header: &[String],
@@ -74,7 +75,7 @@ pub(super) fn read_rows(
     read_known(format, header, rows, column, &[])
 }
 
-/// Reads rows under a header. `ambiguous` holds a number of each column that has two readings.
+/// Reads rows with a header. `ambiguous` contains an ambiguous number per column.
 fn read_known(
     format: &str,
     header: &[String],
@@ -83,7 +84,7 @@ fn read_known(
     ambiguous: &[Option<String>],
 ) -> Option<Result<Imported, ImportError>> {
     let names: Vec<String> = header.iter().map(|name| super::normal(name)).collect();
-    // A header of numbers is a row.
+    // A header that contains only numbers is a row.
     if names.len() < 2 || header.iter().all(|name| number(name).is_some()) {
         return None;
     }
@@ -114,7 +115,7 @@ fn read_known(
     }))
 }
 
-/// Texts that are the same in every row, under their names.
+/// Returns texts that are equal in all rows, with their column names.
 fn constants<'r>(header: &'r [String], rows: &'r [Vec<String>]) -> impl Iterator<Item = (&'r str, &'r str)> {
     header.iter().enumerate().filter_map(move |(index, name)| {
         let first = at(rows.first()?, index);
@@ -123,7 +124,7 @@ fn constants<'r>(header: &'r [String], rows: &'r [Vec<String>]) -> impl Iterator
     })
 }
 
-/// A unit other than tokens in a column of units.
+/// Returns a unit other than tokens from a unit column.
 fn other_unit<'r>(header: &[String], rows: &'r [Vec<String>]) -> Option<&'r str> {
     let column = header.iter().position(|name| names::is_unit(name))?;
     rows.iter()
@@ -131,23 +132,22 @@ fn other_unit<'r>(header: &[String], rows: &'r [Vec<String>]) -> Option<&'r str>
         .find(|unit| !unit.is_empty() && number(unit).is_none() && !names::is_tokens(unit))
 }
 
-/// A histogram in a table.
+/// A histogram table.
 struct Table<'h> {
     format: &'h str,
     header: &'h [String],
     columns: Columns,
 }
 
-/// The rows of a table.
 #[derive(Default)]
 struct Rows {
-    /// Pairs of numbers.
+    /// Pairs of length and count.
     pairs: Vec<(f64, f64)>,
-    /// Cells of other forms.
+    /// Cells of other formats.
     cells: Vec<Vec<String>>,
-    /// Percent signs of the counts of pairs.
+    /// Percent signs in the counts of the pairs.
     signs: Signs,
-    /// Label and count of the row with the sum.
+    /// Label and count of the sum row.
     total: Option<(String, Option<f64>)>,
 }
 
@@ -159,7 +159,7 @@ impl Table<'_> {
         }
     }
 
-    /// Places of the lengths and their counts, where each row is a pair of numbers.
+    /// Returns the column indices of lengths and counts if each row is a pair of numbers.
     const fn pair(&self) -> Option<(usize, usize)> {
         match self.columns {
             Columns::Points { lengths, counts } => Some((lengths, counts)),
@@ -178,7 +178,7 @@ impl Table<'_> {
         }
     }
 
-    /// The histogram; `None` if the rows are samples.
+    /// Reads the histogram; returns `None` if the rows are samples.
     fn read(&self, rows: impl Iterator<Item = Vec<String>>) -> Result<Option<Imported>, ImportError> {
         let Rows { pairs, cells, signs, total } = self.rows(rows)?;
         let Some(mut imported) = self.histogram(pairs, &cells, &signs)? else { return Ok(None) };
@@ -299,7 +299,7 @@ impl Table<'_> {
         read.map(Some)
     }
 
-    /// Checks lengths under a name that does not describe them. The pairs are sorted by length.
+    /// Validates lengths under a generic column name. The pairs are sorted by length.
     fn check_lengths(&self, form: &mut Form, lengths: usize, pairs: &[(f64, f64)]) -> Result<(), ImportError> {
         let name = self.name(lengths);
         let is_bin = super::normal(&name) == "bin";
@@ -319,12 +319,12 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Whether the name of a column does not describe its values.
+    /// Returns whether a column name is generic.
     fn is_neutral(&self, column: usize) -> bool {
         known::is_neutral(self.header.get(column).map_or("", String::as_str))
     }
 
-    /// Checks the counts of bins where they are shares.
+    /// Validates bin counts if they are shares.
     fn check_cells(&self, form: &mut Form, cells: &[Vec<String>], counts: usize) -> Result<(), ImportError> {
         let name = self.name(counts);
         let is_percent = Signs::of(cells.iter().map(|row| at(row, counts))).are_percent(&name)?;
@@ -333,7 +333,8 @@ impl Table<'_> {
     }
 }
 
-/// Whether rows may be places of samples in a stream: each starts where the row before it ends, and counts one.
+/// Returns whether rows may be sample positions in a stream: each row starts at the end of the
+/// previous row, and has count 1.
 fn are_spans(cells: &[Vec<String>], left: usize, right: usize, counts: usize) -> bool {
     let is = |row: &[String], index: usize, expected: f64| {
         number(at(row, index)).is_some_and(|number| number.total_cmp(&expected).is_eq())
@@ -343,7 +344,7 @@ fn are_spans(cells: &[Vec<String>], left: usize, right: usize, counts: usize) ->
         && cells.array_windows().all(|[row, next]| number(at(row, right)).is_some_and(|end| is(next, left, end)))
 }
 
-/// Reports the row with the sum, which is left out.
+/// Reports the sum row, which is skipped.
 fn note_total(imported: &mut Imported, label: &str, total: Option<f64>) {
     let Dataset::Histogram { counts, .. } = &imported.dataset else { return };
     let sum: f64 = counts.iter().sum();

@@ -1,4 +1,4 @@
-//! Forms as other programs write them, with their exact histograms.
+//! Formats of other programs, with the exact histograms.
 
 use planner::workload::Dataset;
 
@@ -7,7 +7,7 @@ use super::{json, table, text};
 
 type Outcome = Option<Result<Imported, ImportError>>;
 
-/// Edges, counts and report of a form.
+/// Returns edges, counts and report.
 fn read(outcome: Outcome, input: &str) -> (Vec<f64>, Vec<f64>, super::Report) {
     match outcome {
         Some(Ok(Imported { dataset: Dataset::Histogram { edges, counts }, report })) => (edges, counts, report),
@@ -246,7 +246,8 @@ fn other_files_are_no_histograms() {
     assert_eq!(table::read("length,count\n5,1\n", b',', Some("length")), None, "a chosen column is read as rows");
 }
 
-/// More different lengths than bins: neighbours share a bin, and no sample is lost.
+/// If the number of lengths exceeds the number of bins, neighbours share a bin and no sample is
+/// lost.
 #[test]
 fn many_lengths_share_bins() {
     let lengths = 2 * super::bins::MAX_POINTS;

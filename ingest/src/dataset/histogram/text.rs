@@ -1,4 +1,5 @@
-//! Histograms in plain text: `uniq -c`, printed Python dictionaries and arrays, and what pandas prints.
+//! Reads histograms in plain text: `uniq -c`, printed Python dictionaries and arrays, and pandas
+//! output.
 
 use super::super::{ImportError, Imported};
 use super::bins::{self, Bin, Form};
@@ -7,7 +8,7 @@ use super::{keyed, number, printed, refuse};
 /// Width of the counts of `uniq -c`: GNU, and BSD.
 const UNIQ_WIDTHS: [usize; 2] = [7, 4];
 
-/// Reads a text. `None` if it is no histogram.
+/// Reads a text; returns `None` if it is not a histogram.
 pub(super) fn read(text: &str) -> Option<Result<Imported, ImportError>> {
     let text = text.trim_end();
     let start = text.trim_start();
@@ -20,7 +21,7 @@ pub(super) fn read(text: &str) -> Option<Result<Imported, ImportError>> {
     printed::summary(text).or_else(|| printed::counts(text)).or_else(|| uniq(text))
 }
 
-/// A printed `Counter` or `dict` of numbers, or a printed map of DuckDB: `{512=3, 1024=5}`.
+/// Reads a printed `Counter` or `dict` of numbers, or a printed DuckDB map: `{512=3, 1024=5}`.
 fn dictionary(text: &str) -> Option<Result<Imported, ImportError>> {
     let inside = text.split_once('{')?.1.rsplit_once('}')?.0;
     let entries: Vec<(&str, f64)> = inside
@@ -41,7 +42,7 @@ fn dictionary(text: &str) -> Option<Result<Imported, ImportError>> {
     keyed::read(if inside.contains('=') { "printed map" } else { "printed Python dictionary" }, &entries)
 }
 
-/// A printed tuple of numpy's counts and edges.
+/// Reads a printed tuple of numpy's counts and edges.
 fn arrays(text: &str) -> Option<Result<Imported, ImportError>> {
     if text.contains("...") {
         return Some(Err(refuse("the printed arrays are shortened with \"...\"; write them with json.dump")));
@@ -72,7 +73,8 @@ fn arrays(text: &str) -> Option<Result<Imported, ImportError>> {
     Some(bins::bins(Form::new("printed numpy histogram", "counts and edges"), bins.collect()))
 }
 
-/// `uniq -c`: counts that end in one column, one blank, and lengths, each once. Other pairs of numbers are columns of a table.
+/// Reads `uniq -c` output: right-aligned counts, one blank, and distinct lengths. Other pairs of
+/// numbers are table columns.
 fn uniq(text: &str) -> Option<Result<Imported, ImportError>> {
     let mut found: Vec<(f64, f64)> = Vec::new();
     let mut width = None;
@@ -80,7 +82,7 @@ fn uniq(text: &str) -> Option<Result<Imported, ImportError>> {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (count, length) = uniq_line(line)?;
         let end = line.len() - length.len() - 1;
-        // A count of more digits than the column moves the length.
+        // A count with more digits than the column width shifts the length.
         let own = UNIQ_WIDTHS.iter().copied().find(|&width| end == width || (end > width && count.len() == end));
         if count.len() < end {
             let known = *width.get_or_insert(end);
@@ -107,7 +109,7 @@ fn uniq(text: &str) -> Option<Result<Imported, ImportError>> {
     Some(bins::points(Form::new("uniq -c, lengths with counts", "second number of each line"), found))
 }
 
-/// Count and length of a line, with one blank between them.
+/// Returns count and length of a line with one blank between them.
 fn uniq_line(line: &str) -> Option<(&str, &str)> {
     let (count, length) = line.trim_start_matches(' ').split_once(' ')?;
     let is_whole = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Tables as pandas' `to_json` and Weights & Biases write them.
+//! Reads tables that pandas' `to_json` and Weights & Biases write.
 
 use super::super::profile::Column;
 use super::super::reader::Reader;
@@ -6,20 +6,20 @@ use super::super::value::{List, Members, Place, Row, Value};
 use super::super::{ImportError, Imported, Meaning, Options, names};
 use super::is_split;
 
-/// How an object holds a table.
+/// Table layout of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// `{"columns": [..], "data": [[..], ..]}`: pandas' "split", and tables of Weights & Biases.
+    /// `{"columns": [..], "data": [[..], ..]}`: pandas' "split", and Weights & Biases tables.
     Split,
     /// `{"num_tokens": {"0": 5, "1": 7}}`: pandas without an orientation.
     Columns,
     /// `{"0": {"num_tokens": 5}, "1": {..}}`: pandas' "index".
     Rows,
-    /// Objects inside an object of which it is not clear what they are.
+    /// Nested objects with an ambiguous layout.
     Unclear,
 }
 
-/// The table of an object; `None` if it holds none.
+/// Detects the table layout; returns `None` if the object is not a table.
 pub(super) fn frame(fields: &Members<'_>) -> Option<Frame> {
     if split(fields).is_some() {
         return Some(Frame::Split);
@@ -42,7 +42,7 @@ pub(super) fn frame(fields: &Members<'_>) -> Option<Frame> {
             };
             Some(if inner.iter().all(is_range) { Frame::Columns } else { Frame::Unclear })
         }
-        // Rows by the name of a file or an identifier.
+        // Rows with file names or identifiers as keys.
         (false, false) if fields.len() > 1 && !are_known(fields) && inner.iter().all(|members| are_known(members)) => {
             Some(if fields.iter().any(|(name, _)| is_split(name)) { Frame::Unclear } else { Frame::Rows })
         }
@@ -64,7 +64,7 @@ pub(super) fn read(frame: Frame, fields: Members<'_>, options: &Options<'_>) -> 
     }
 }
 
-/// Names of the columns, and the rows.
+/// Returns the column names and the rows.
 fn split<'f, 'v>(fields: &'f Members<'v>) -> Option<(Vec<String>, &'f List<'v>)> {
     let list = |known: &str| {
         fields.iter().find_map(|(name, value)| match value {
@@ -133,18 +133,19 @@ fn read_rows(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Imp
     reader.finish("JSON rows by key")
 }
 
-/// Whether all names are whole numbers.
+/// Returns whether all names are integers.
 fn are_numbers(members: &Members<'_>) -> bool {
     members.iter().all(|(name, _)| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether an object holds a number for each of several keys, none of which names a quantity: `{"doc1": 735, "doc2": 512}`.
+/// Returns whether an object maps several keys to numbers, and no key names a quantity: `{"doc1":
+/// 735, "doc2": 512}`.
 pub(super) fn are_named_numbers(fields: &Members<'_>) -> bool {
     let is_unnamed = |name: &str| names::meaning(name).0 == Meaning::Unknown;
     fields.len() > 3 && fields.iter().all(|(name, value)| matches!(value, Value::Number(_)) && is_unnamed(name))
 }
 
-/// Reads an object as rows of a key and a value.
+/// Reads an object as rows of key and value.
 pub(super) fn read_named_numbers(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
     let mut reader = Reader::new(options);
     for (number, (name, value)) in (1..).zip(fields) {
@@ -154,7 +155,7 @@ pub(super) fn read_named_numbers(fields: Members<'_>, options: &Options<'_>) -> 
     reader.finish("JSON numbers by key")
 }
 
-/// Whether a name is that of a length or of a text.
+/// Returns whether any name denotes a length or a text.
 fn are_known(members: &Members<'_>) -> bool {
     members.iter().any(|(name, _)| {
         matches!(

@@ -1,8 +1,9 @@
-//! Articles with paragraphs and questions, as SQuAD writes them.
+//! Reads articles with paragraphs and questions, in SQuAD layout.
 
 use super::super::value::{List, Members, Row, Value};
 
-/// A row for each question, with the text of its paragraph; `None` if articles have no such paragraphs.
+/// Returns one row per question, with the text of its paragraph; `None` if the articles have no
+/// such paragraphs.
 pub(super) fn rows<'v>(articles: &[Value<'v>]) -> Option<Vec<Row<'v>>> {
     let mut rows = Vec::new();
     for article in articles {
@@ -30,7 +31,7 @@ fn list<'m, 'v>(members: &'m Members<'v>, name: &str) -> Option<&'m [Value<'v>]>
     }
 }
 
-/// The objects of a list inside an object.
+/// Returns the objects of a list inside an object.
 fn objects<'m, 'v>(value: &'m Value<'v>, name: &str) -> Option<Vec<&'m Members<'v>>> {
     let Value::Object(members) = value else { return None };
     let object = |item: &'m Value<'v>| match item {

@@ -1,4 +1,4 @@
-//! JSON documents that follow each other, and the numbers that Python writes in place of JSON's.
+//! Reads consecutive JSON documents, and numbers in Python notation.
 
 use super::super::reader::Reader;
 use super::super::sniff::{self, Format};
@@ -6,7 +6,7 @@ use super::super::value::{Place, Row};
 use super::super::{ImportError, Imported, Options, json_text, lines};
 use super::document;
 
-/// Reads a text that is no JSON document; `None` if it has none of the known faults.
+/// Reads a text that is not a single JSON document; returns `None` if it has no known defect.
 pub(super) fn read(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let plain = json_text::without_nan(text);
     if let Some(plain) = &plain {
@@ -21,7 +21,7 @@ pub(super) fn read(text: &str, options: &Options<'_>) -> Option<Result<Imported,
     documents(plain.as_deref().unwrap_or(text), options)
 }
 
-/// Objects one after another, on several lines each.
+/// Reads consecutive objects that span several lines each.
 fn documents(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Row<'_>>();
     let Some(Ok(first @ Row::Object(_))) = documents.next() else { return None };

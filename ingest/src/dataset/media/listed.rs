@@ -1,9 +1,10 @@
-//! Lists of images that are written as one text: `['a.jpg', 'b.jpg']`, `["a.jpg"]`, `a.jpg;b.jpg`.
+//! Counts images in lists that are written as one text: `['a.jpg', 'b.jpg']`, `["a.jpg"]`,
+//! `a.jpg;b.jpg`.
 
-/// Endings of the names of image files.
+/// File extensions of images.
 const ENDINGS: [&str; 9] = [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".heic"];
 
-/// Images of a text: the elements of a list, the names of files between separators, or one.
+/// Returns the image count of a text: list elements, separated file names, or one.
 pub(in super::super) fn count(text: &str) -> u32 {
     let text = text.trim();
     if text.is_empty() {
@@ -25,7 +26,7 @@ fn is_image(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Elements of a list, without its brackets. NumPy puts no commas between them.
+/// Counts the elements of a list without brackets. NumPy prints no commas between elements.
 fn elements(inner: &str) -> usize {
     let (mut depth, mut quote, mut is_escaped) = (0_u32, None, false);
     let (mut separated, mut quoted, mut has_value) = (0, 0, false);

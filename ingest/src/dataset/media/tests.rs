@@ -6,14 +6,14 @@ use super::super::Imported;
 use super::super::tests::{import, import_by};
 use super::*;
 
-/// Rows with everything that a row may hold.
+/// Rows with all supported media fields.
 const LINES: &str = r#"{"text_tokens": 120, "images": [[1344, 896]]}
 {"text_tokens": 5, "frames": 16, "frame": [640, 360]}
 {"text_tokens": 7}
 {"text_tokens": 9, "audio_s": [12.5]}
 "#;
 
-/// Items, text and tokens of the backbone of every row, and the report.
+/// Returns encoder items, text tokens and backbone tokens of all rows, and the report.
 fn shaped(file: &[u8], rule: Preprocessing) -> (Vec<u32>, Vec<u32>, ShapedItems, super::super::Report) {
     match import_by(file, None, rule) {
         Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped: Some(shaped) }, report }) => {
@@ -23,9 +23,11 @@ fn shaped(file: &[u8], rule: Preprocessing) -> (Vec<u32>, Vec<u32>, ShapedItems,
     }
 }
 
-/// InternVL: 1,344 x 896 pixels are 3 x 2 tiles and a thumbnail of 256 tokens each, a frame is a tile. Qwen2-VL: 48 x 32 tokens; 8
-/// pairs of frames of 23 x 13. LLaVA-OneVision: 4 x 3 tiles and the whole; of 108 x 81 patches 108 x 73 are the image's, a token
-/// more behind each of 73 rows, 729 of the whole; frames of 196 tokens and one behind them. Qwen2-Audio: 1,250 frames halved twice.
+/// InternVL: 1,344 x 896 pixels give 3 x 2 tiles and a thumbnail with 256 tokens each; a frame is
+/// one tile. Qwen2-VL: 48 x 32 tokens; 8 pairs of frames with 23 x 13 tokens. LLaVA-OneVision: 4 x
+/// 3 tiles and the complete image; 108 x 73 of 108 x 81 patches belong to the image, plus one token
+/// after each of 73 rows, plus 729 tokens for the complete image; a frame has 196 tokens and one
+/// token follows the frames. Qwen2-Audio: 1,250 frames, halved twice.
 #[test]
 fn every_rule_makes_its_own_of_the_same_rows() {
     for (rule, items, backbone, encoder) in [
@@ -55,7 +57,7 @@ fn every_rule_makes_its_own_of_the_same_rows() {
     }
 }
 
-/// Without a rule rows count as ever, and the report says what could be chosen.
+/// Without a rule, the row count is unchanged and the report suggests a rule.
 #[test]
 fn media_that_no_rule_reads_are_told() {
     let Imported { dataset, report } = import(LINES.as_bytes(), None).unwrap();
@@ -70,8 +72,8 @@ fn media_that_no_rule_reads_are_told() {
     assert_eq!(counted.report.media, None, "a number of images says nothing of their sizes");
 }
 
-/// One image of a row, or as many as are counted; the frames' size where it stands nowhere else. A tile of InternVL for every 448 x
-/// 448 pixels, and the thumbnail of 896 x 448.
+/// One image per row, or the counted number of images. Width and height give the frame size if no
+/// frame size is given. InternVL uses one tile per 448 x 448 pixels, and a thumbnail for 896 x 448.
 #[test]
 fn tables_lists_and_objects_say_the_same() {
     let csv = "text_tokens,image_width,image_height,frames,audio_s\n10,448,448,,4.37\n20,896,448,0,\n30,,,,\n40,640,360,3,2.0\n";
@@ -93,7 +95,8 @@ fn tables_lists_and_objects_say_the_same() {
     assert_eq!(shaped(one.as_bytes(), Preprocessing::InternVl).0, [2]);
 }
 
-/// Written with Apache's own writer: the rows of the table above, the last with an image of 448 x 448 pixels in place of frames.
+/// Written with Apache's writer: the rows of the table above; the last row has an image of 448 x
+/// 448 pixels instead of frames.
 const PARQUET: &str = "504152311504152015204c150815001200000a000000140000001e000000280000001500151415142c15081510150615061c\
     0000000200000008010203e4001504151015104c15041500120000c0010000800300001500151215122c1508151015061506\
     1c00000002000000030b0103021504150815084c15021500120000c00100001500151215122c15081510150615061c000000\
@@ -119,7 +122,8 @@ fn parquet_columns_hold_media_too() {
     assert_eq!((clips, columns.backbone_tokens), (vec![1, 0, 0, 1], vec![109, 0, 0, 50]));
 }
 
-/// The row is named and left out; a file with more than one such row in ten is refused.
+/// The report names the row, and the row is skipped. The import rejects a file with more than one
+/// such row in ten.
 #[test]
 fn rows_that_cannot_be_are_left_out() {
     let good = "{\"text_tokens\": 5, \"images\": [[448, 448]]}\n".repeat(12);
@@ -145,7 +149,7 @@ fn rows_that_cannot_be_are_left_out() {
         assert_eq!((items.len(), columns.backbone_tokens.len(), report.skipped), (12, 12, 1), "{told}");
         let first = report.first_problem.unwrap();
         assert!(first.starts_with(&format!("line 13: {told}")), "{first}");
-        // A row like it alone is refused, unless it says nothing of media at all.
+        // A file with only such rows is rejected, unless the row contains no media.
         for file in [row.to_owned(), format!("{row}\n{row}\n")]
             .into_iter()
             .filter(|_| !row.contains("NaN") && !row.contains("a.png"))
@@ -163,7 +167,7 @@ fn rows_that_cannot_be_are_left_out() {
     assert!(report.first_problem.unwrap().starts_with("line 13: -5 is not a length"));
 }
 
-/// What holds no media is what it was, and says so.
+/// A file without media is unchanged, and the report says so.
 #[test]
 fn a_rule_changes_nothing_without_media() {
     for file in
@@ -180,7 +184,7 @@ fn a_rule_changes_nothing_without_media() {
 }
 
 proptest! {
-    /// As many rows in every column, and no sample of nothing.
+    /// All columns have equal row count, and no sample is empty.
     #[test]
     fn columns_stand_beside_each_other(
         rows in prop::collection::vec((0_u32..300, 0_u32..5000, 0_u32..5000, 0_u32..40, -2.0_f64..90.0), 1..40),
@@ -200,20 +204,21 @@ proptest! {
             for row in 0..count {
                 prop_assert!(text_tokens[row] + shaped.backbone_tokens[row] > 0);
                 prop_assert_eq!(images[row] == 0, shaped.encoder_tokens[row] == 0);
-                // Equal lengths have the smallest sum of squares (Cauchy and Schwarz).
+                // Equal lengths minimize the sum of squares (Cauchy-Schwarz).
                 prop_assert!(shaped.encoder_squared[row] * u64::from(images[row].max(1)) >= u64::from(shaped.encoder_tokens[row]).pow(2));
             }
         }
     }
 }
 
-/// Conversations, captions and transcripts of rows with media count as text; similarities and turns do not.
+/// Conversations, captions and transcripts in rows with media count as text; similarities and turns
+/// do not.
 #[test]
 fn text_of_media_rows_counts() {
     let options =
         |rule| super::super::Options { characters_per_token: 1.0, preprocessing: Some(rule), ..Default::default() };
     for (file, rule, text, items) in [
-        // InternVL's own layout, one image and two.
+        // InternVL's layout, with one image and with two images.
         (
             "{\"id\": 0, \"image\": \"a.jpg\", \"width\": 448, \"height\": 448, \"conversations\": [{\"from\": \"human\", \"value\": \"<image>\\nabc\"}]}\n{\"id\": 1, \"image\": [\"a.jpg\", \"b.jpg\"], \"width_list\": [448, 448], \"height_list\": [448, 448], \"conversations\": [{\"from\": \"human\", \"value\": \"de\"}]}\n",
             Preprocessing::InternVl,
@@ -228,7 +233,7 @@ fn text_of_media_rows_counts() {
             [1, 1],
         ),
         ("caption,height,width\nabcde,448,448\nabc,448,448\n", Preprocessing::InternVl, [5, 3], [1, 1]),
-        // A NeMo manifest: 4.37 s are 109 tokens, one clip each.
+        // NeMo manifest: 4.37 s are 109 tokens, one clip per row.
         (
             "{\"audio_filepath\": \"a.wav\", \"duration\": 4.37, \"text\": \"abcde\"}\n{\"audio_filepath\": \"b.wav\", \"duration\": 2.0, \"text\": \"abc\"}\n",
             Preprocessing::Qwen2Audio,

@@ -1,27 +1,28 @@
-//! Names of lists that describe the samples of a row of token identifiers: their lengths, their places, and their padding.
+//! Names of lists that describe the samples within a row of token IDs: lengths, positions and
+//! padding.
 
 use super::super::media::Field;
 use super::super::{Meaning, Unit, token_ids};
 use super::{letters, meaning};
 
-/// What the numbers of a list say about the samples of its row, the most exact first.
+/// Meaning of the list numbers for the row's samples, in descending order of precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Packing {
-    /// Lengths of the samples: `seq_lens`.
+    /// Sample lengths: `seq_lens`.
     Lengths,
-    /// Places of tokens within their samples: `position_ids`.
+    /// Token positions within each sample: `position_ids`.
     Places,
-    /// Sums of the lengths, from 0 to the length of the row: `cu_seqlens`.
+    /// Cumulative lengths, from 0 to the row length: `cu_seqlens`.
     Sums,
-    /// Where each sample starts: `seq_start_id`.
+    /// Start of each sample: `seq_start_id`.
     Starts,
-    /// The number of the sample of each token: `segment_ids`. Padding has the number 0.
+    /// Sample number of each token: `segment_ids`. Padding has number 0.
     Numbers,
-    /// 1 for a token and 0 for padding, or the number of the sample of each token: `attention_mask`.
+    /// 1 for a token and 0 for padding, or the sample number of each token: `attention_mask`.
     Mask,
 }
 
-/// Names without separators, in lower case.
+/// Names in lower case, without separators.
 const NAMES: [(Packing, &[&str]); 6] = [
     (
         Packing::Lengths,
@@ -46,12 +47,12 @@ const NAMES: [(Packing, &[&str]); 6] = [
     (Packing::Mask, &["attentionmask"]),
 ];
 
-/// Names of lists with the identifiers of a decoder, in rows with those of an encoder.
+/// Names of lists with decoder token IDs, in rows that also contain encoder token IDs.
 pub(in super::super) const DECODER: [&str; 4] = ["decoder_input_ids", "labels", "target_ids", "decoder_labels"];
 
-/// What the lists of a column say about the samples of a row, by the name of the column.
+/// Returns the meaning of a column's lists by the column name.
 pub(in super::super) fn packing(name: &str) -> Option<Packing> {
-    // Most names differ by their first letter or their length.
+    // Fast rejection by the first letter and the length of the name.
     let is_possible = (6..=22).contains(&name.len()) && name.starts_with(|c: char| "acdlpsACDLPS".contains(c));
     if !is_possible {
         return None;
@@ -60,12 +61,12 @@ pub(in super::super) fn packing(name: &str) -> Option<Packing> {
     NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(packing, _)| *packing)
 }
 
-/// Whether every number of the lists of a column is read, and not only the number of elements.
+/// Returns whether all list numbers must be read, and not only the element count.
 pub(in super::super) fn reads_numbers(name: &str) -> bool {
     Field::of(name).is_some() || packing(name).is_some() || holds_lengths(name)
 }
 
-/// Whether each number of a list is a length by the name of its column: `num_tokens`, `seqlens`.
+/// Returns whether the column name says that each list number is a length: `num_tokens`, `seqlens`.
 pub(in super::super) fn holds_lengths(name: &str) -> bool {
     let is_number = |name: &str| ["num", "count", "len"].iter().any(|word| name.contains(word));
     matches!(meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)

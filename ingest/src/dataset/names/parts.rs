@@ -1,15 +1,16 @@
-//! Names of numbers that count the tokens of a part of a sample: `system_tokens`, `tool_tokens`, `reasoning_tokens`.
+//! Names that denote token counts for a part of a sample: `system_tokens`, `tool_tokens`,
+//! `reasoning_tokens`.
 
 use super::last;
 
-/// The side of a sample that a part belongs to, and whether it is the whole of that side.
+/// The side of a sample that contains a part, and whether the part is the complete side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Side {
-    /// The whole prompt.
+    /// The complete prompt.
     Prompt,
     /// A part of the prompt.
     InPrompt,
-    /// The whole completion.
+    /// The complete completion.
     Completion,
     /// A part of the completion.
     InCompletion,
@@ -68,12 +69,12 @@ const WORDS: [(Side, &[&str]); 4] = [
     ),
 ];
 
-/// Words that make a name one of a number of tokens.
+/// Words that mark a name as a token count.
 const COUNTS: [&str; 8] = ["tokens", "token", "len", "length", "toks", "tok", "tokencount", "lens"];
-/// Words without a meaning of their own.
+/// Words without separate meaning.
 const FILLERS: [&str; 6] = ["num", "n", "count", "number", "of", "nb"];
 
-/// The part of a sample whose tokens a column counts, by the name of the column.
+/// Returns the sample part whose tokens a column counts, by the column name.
 pub(in super::super) fn part_of_sample(name: &str) -> Option<Side> {
     let words = words(last(name));
     let mut parts = words.iter().filter(|word| !COUNTS.contains(&word.as_str()) && !FILLERS.contains(&word.as_str()));
@@ -84,7 +85,7 @@ pub(in super::super) fn part_of_sample(name: &str) -> Option<Side> {
     WORDS.iter().find(|(_, words)| words.contains(&part.as_str())).map(|(side, _)| *side)
 }
 
-/// The words of a name in lower case. A capital letter behind a small one starts a word.
+/// Splits a name into lower-case words. A capital letter after a lower-case letter starts a word.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_small = false;

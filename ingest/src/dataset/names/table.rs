@@ -1,8 +1,8 @@
-//! Names of columns by their meaning.
+//! Column names by meaning.
 
 use super::super::{Meaning, Unit};
 
-/// Names by meaning, the best name of a meaning first.
+/// Names by meaning, in order of preference.
 pub(super) const NAMES: [(Meaning, &[&str]); 17] = [
     (
         Meaning::Length(Unit::Tokens),
@@ -455,10 +455,11 @@ pub(super) const NAMES: [(Meaning, &[&str]); 17] = [
     ),
 ];
 
-/// Names of parts of a dataset.
+/// Names of dataset splits.
 pub(super) const SPLITS: [&str; 8] = ["train", "training", "val", "valid", "validation", "test", "dev", "eval"];
 
-/// Names of labels; a separate list, because a list of numbers under `labels` is a copy of the tokens.
+/// Names of labels. The list is separate because a number list under `labels` is a copy of the
+/// tokens.
 pub(super) const LABELS: [&str; 18] = [
     "label",
     "labels",
@@ -480,7 +481,8 @@ pub(super) const LABELS: [&str; 18] = [
     "lossmask",
 ];
 
-/// Endings of names, each after an underscore, a space or a small letter: `page_id`, `created_at`, `helpfulVotes`.
+/// Name suffixes, each after an underscore, a space or a lower-case letter: `page_id`,
+/// `created_at`, `helpfulVotes`.
 pub(super) const ENDINGS: [(&str, Meaning); 21] = [
     ("id", Meaning::Identifier),
     ("idx", Meaning::Identifier),

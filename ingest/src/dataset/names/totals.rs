@@ -1,8 +1,9 @@
-//! Names of columns that count several samples together, or that belong to a group of samples.
+//! Names of columns that contain totals over several samples, or that denote a group of samples.
 
 use super::{last, letters};
 
-/// Whether a name counts tokens of any number of samples: `num_tokens`, `total_tokens`, `tokens`.
+/// Returns whether a name may count tokens over any number of samples: `num_tokens`,
+/// `total_tokens`, `tokens`.
 pub(in super::super) fn may_be_total(name: &str) -> bool {
     let totals = [
         "tokens",
@@ -27,7 +28,8 @@ pub(in super::super) fn may_be_total(name: &str) -> bool {
     totals.contains(&letters(name).as_str())
 }
 
-/// Whether a name is one that a database gives a column of a query without a name: `f0_`, `_col1`, `EXPR$1`, `?column?`.
+/// Returns whether a database generated the name for an unnamed query column: `f0_`, `_col1`,
+/// `EXPR$1`, `?column?`.
 pub(in super::super) fn is_anonymous(name: &str) -> bool {
     let name = name.trim().to_lowercase();
     let base = name.trim_end_matches('_').trim_end_matches(|c: char| c.is_ascii_digit());
@@ -35,23 +37,23 @@ pub(in super::super) fn is_anonymous(name: &str) -> bool {
         || matches!(name.as_str(), "?column?" | "(no column name)")
 }
 
-/// Whether a name counts the samples of a batch: `batch_size`, `micro_batch_size`.
+/// Returns whether a name counts the samples of a batch: `batch_size`, `micro_batch_size`.
 pub(in super::super) fn is_batch_size(name: &str) -> bool {
     let name = letters(last(name));
     name == "bs" || name == "mbs" || name == "gbs" || name.ends_with("batchsize") || name == "seqsperbatch"
 }
 
-/// Whether a name counts steps of a training.
+/// Returns whether a name counts training steps.
 pub(in super::super) fn is_steps(name: &str) -> bool {
     ["steps", "numsteps", "nsteps", "trainsteps", "iterations", "iters", "untilstep"].contains(&letters(name).as_str())
 }
 
-/// Whether a name is that of the tokens of the whole sample.
+/// Returns whether a name denotes the total tokens of a sample.
 pub(in super::super) fn is_total_tokens(name: &str) -> bool {
     ["totaltokens", "numtotaltokens", "totaltokencount"].contains(&letters(last(name)).as_str())
 }
 
-/// Whether a name is that of a group of samples: `shard`, `batch_id`, `source`.
+/// Returns whether a name denotes a group of samples: `shard`, `batch_id`, `source`.
 pub(in super::super) fn is_group(name: &str) -> bool {
     let groups = [
         "shard", "shards", "batch", "part", "chunk", "file", "source", "dataset", "subset", "domain", "worker", "rank",

@@ -1,23 +1,21 @@
-//! Units in names: `Length (s)`, `length_ms`, `tokens [%]`, `size (tokens)`.
+//! Parses units in names: `Length (s)`, `length_ms`, `tokens [%]`, `size (tokens)`.
 
 use super::super::{Meaning, Unit};
 
-/// Quantity of the values, by the unit of a name.
+/// Quantity of the values, by the unit in the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Quantity {
     /// Tokens, characters or bytes.
     Length(Unit),
-    /// A time.
     Duration,
     /// A share in percent.
     Share,
     /// Pixels or frames.
     Media,
-    /// A unit that is not converted to tokens: megabytes, metres, words, a rate.
+    /// A unit without a conversion to tokens: megabytes, metres, words, a rate.
     Other,
 }
 
-/// Units by quantity.
 const UNITS: [(Quantity, &[&str]); 7] = [
     (Quantity::Length(Unit::Tokens), &["tokens", "token", "tok", "toks"]),
     (Quantity::Length(Unit::Characters), &["chars", "char", "characters", "character"]),
@@ -86,13 +84,14 @@ const UNITS: [(Quantity, &[&str]); 7] = [
     ),
 ];
 
-/// The name without its unit, and the quantity of the unit. The unit is in brackets, after a slash, or the last word.
+/// Splits a name into the base name and the quantity of its unit. The unit is in brackets, after a
+/// slash, or the last word.
 pub(super) fn split(name: &str) -> Option<(&str, Quantity)> {
     let name = name.trim();
     if let Some(base) = name.strip_suffix('%').or_else(|| name.strip_prefix('%')) {
         return Some((base, Quantity::Share));
     }
-    // A slash makes a rate or a ratio.
+    // A slash denotes a rate or a ratio.
     if let Some((base, _)) = name.split_once('/') {
         return Some((base, Quantity::Other));
     }
@@ -102,13 +101,13 @@ pub(super) fn split(name: &str) -> Option<(&str, Quantity)> {
     Some((base, quantity(unit)?))
 }
 
-/// The quantity of a unit.
 pub(super) fn quantity(unit: &str) -> Option<Quantity> {
     let unit = unit.trim().to_lowercase();
     UNITS.iter().find(|(_, units)| units.contains(&unit.as_str())).map(|(quantity, _)| *quantity)
 }
 
-/// Meaning of a name whose part without the unit has a meaning; `None` if the unit decides nothing.
+/// Combines the meaning of the base name with the unit's quantity; returns `None` if the unit has
+/// no effect.
 pub(super) fn meaning(base: Meaning, quantity: Quantity) -> Option<Meaning> {
     let is_length = matches!(base, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion);
     match quantity {
@@ -120,7 +119,7 @@ pub(super) fn meaning(base: Meaning, quantity: Quantity) -> Option<Meaning> {
         },
         Quantity::Length(unit) => match base {
             Meaning::Length(_) | Meaning::Text => Some(Meaning::Length(unit)),
-            // Prompts and completions have no unit of their own.
+            // Prompt and completion have no unit variants.
             Meaning::Prompt | Meaning::Completion => Some(Meaning::Unknown),
             _ => None,
         },

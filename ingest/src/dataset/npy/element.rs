@@ -1,32 +1,32 @@
-//! Types of the elements of arrays.
+//! Element types of arrays.
 
 use super::{ImportError, Number, Value, broken};
 
-/// A number of a record, or bytes that hold none.
+/// A number field of a record, or bytes without a number.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
-    /// Empty where the elements are numbers.
+    /// Empty if the elements are numbers.
     pub(super) name: String,
-    /// Place in a record.
+    /// Byte offset in a record.
     at: usize,
-    /// Bytes of the number.
+    /// Size in bytes.
     bytes: usize,
-    /// `None` for texts and other types, whose bytes are left out.
+    /// `None` for texts and other types, whose bytes are skipped.
     element: Option<Element>,
 }
 
 impl Field {
-    /// Whether the numbers are single bytes, as in raw text.
+    /// Returns whether the numbers are single bytes, as in raw text.
     pub(super) fn is_byte(&self) -> bool {
         matches!(self.element, Some(Element { kind: Kind::Unsigned, bytes: 1, .. }))
     }
 
-    /// Whether the numbers are unsigned and take two bytes.
+    /// Returns whether the numbers are unsigned 16-bit integers.
     pub(super) fn is_short(&self) -> bool {
         matches!(self.element, Some(Element { kind: Kind::Unsigned, bytes: 2, .. }))
     }
 
-    /// The value in a record.
+    /// Returns the field's value in a record.
     pub(super) fn value(&self, record: &[u8]) -> Value<'static> {
         let bytes = record.get(self.at..self.at + self.bytes);
         match (self.element, bytes) {
@@ -38,7 +38,7 @@ impl Field {
     }
 }
 
-/// The fields of a type, and the bytes of a record.
+/// Parses a type into its fields and the record size in bytes.
 pub(super) fn fields(descr: &str) -> Result<(Vec<Field>, usize), ImportError> {
     let Some(list) = descr.strip_prefix('[') else {
         let element = element(descr)?;
@@ -62,14 +62,14 @@ pub(super) fn fields(descr: &str) -> Result<(Vec<Field>, usize), ImportError> {
         fields.push(Field { name, at, bytes, element });
         at = at.checked_add(bytes).ok_or_else(|| unknown(descr))?;
     }
-    // A record of no bytes has no rows.
+    // A zero-size record has no rows.
     if at == 0 || at > MAX_RECORD { Err(unknown(descr)) } else { Ok((fields, at)) }
 }
 
-/// Largest record, in bytes.
+/// Maximum record size, in bytes.
 const MAX_RECORD: usize = 1 << 20;
 
-/// Bytes of a type that holds no number: text, truth values, instants.
+/// Returns the byte size of a type without a number: text, booleans, timestamps.
 fn opaque(kind: &str) -> Option<usize> {
     let text = quoted(kind)?.trim_start_matches(['<', '>', '|', '=']);
     let (letter, digits) = text.split_at_checked(1)?;
@@ -85,7 +85,7 @@ fn quoted(text: &str) -> Option<&str> {
     text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''))
 }
 
-/// A type of numbers.
+/// A number type.
 #[derive(Debug, Clone, Copy)]
 struct Element {
     kind: Kind,
@@ -139,7 +139,7 @@ fn element(descr: &str) -> Result<Element, ImportError> {
 }
 
 impl Element {
-    /// The number; none where it is not finite.
+    /// Reads a number; returns `None` if it is not finite.
     fn read(self, bytes: &[u8]) -> Option<Number> {
         let mut eight = [0; 8];
         let own = &mut eight[..self.bytes];

@@ -1,11 +1,11 @@
-//! Lengths from offsets: the places at which samples begin and end in an array of tokens.
+//! Computes lengths from offsets: the positions at which samples start and end in a token array.
 
 use super::super::number::Number;
 use super::super::value::Value;
 use super::super::{names, token_ids};
 use super::Named;
 
-/// Names of offsets.
+/// Names of offset arrays.
 const NAMES: [&str; 16] = [
     "cu_seqlens",
     "cu_seqlens_q",
@@ -25,21 +25,20 @@ const NAMES: [&str; 16] = [
     "ends",
 ];
 
-/// Lengths between offsets.
 pub(super) struct Offsets<'n> {
-    /// Name of the array of offsets.
     pub(super) name: &'n str,
     pub(super) lengths: Vec<i128>,
-    /// An array has as many elements as the lengths sum up to.
+    /// True if an array's element count equals the sum of the lengths.
     pub(super) is_complete: bool,
 }
 
-/// Whether an array of a name holds offsets.
+/// Returns whether a name denotes offsets.
 pub(super) fn are(name: &str) -> bool {
     NAMES.iter().any(|known| names::is_same(name, known))
 }
 
-/// The lengths of the first array of offsets; `None` if there is none, or if it contradicts the array of tokens.
+/// Returns the lengths from the first offset array; `None` if there is none, or if it contradicts
+/// the token array.
 pub(super) fn lengths<'n>(columns: &[Named<'n>]) -> Option<Offsets<'n>> {
     let (name, values) = columns.iter().find(|(name, _)| are(name))?;
     let offsets: Vec<i128> = values
@@ -61,7 +60,7 @@ pub(super) fn lengths<'n>(columns: &[Named<'n>]) -> Option<Offsets<'n>> {
         (0, Some(tokens)) if tokens > last => between.chain([tokens - last]).collect(),
         (0, Some(tokens)) if tokens == last => between.collect(),
         (0, None) => between.collect(),
-        // Ends: the first sample begins at 0.
+        // The offsets are ends; the first sample starts at 0.
         (first, _) if first > 0 && is_complete => std::iter::once(first).chain(between).collect(),
         _ => return None,
     };

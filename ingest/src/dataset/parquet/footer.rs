@@ -1,4 +1,5 @@
-//! The footer of a Parquet file: columns, row groups, and the bytes that must be read for the lengths.
+//! Reads the Parquet footer: columns, row groups, and the byte ranges that are needed for the
+//! lengths.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use super::super::{ImportError, Kind};
 use super::guard::varint;
 use super::{ENCRYPTED, FORMAT, MAGIC, broken};
 
-/// Bytes at the end of a file that say how long the footer is.
+/// Size of the file tail that contains the footer length, in bytes.
 const TAIL: u64 = 8;
-/// Largest footer, in bytes.
+/// Maximum footer size, in bytes.
 const MAX_FOOTER: u64 = 32 << 20;
-/// Most columns, with the fields of nested ones.
+/// Maximum number of columns, including nested fields.
 const MAX_COLUMNS: u64 = 20_000;
-/// Widest value of a column of fixed width, in bytes.
+/// Maximum width of a fixed-width value, in bytes.
 const MAX_WIDTH: i32 = 64;
 
 /// The footer of a Parquet file.
@@ -35,19 +36,20 @@ pub struct Footer {
     pub(super) metadata: ArrowReaderMetadata,
 }
 
-/// A column of a Parquet file; nested columns are one column.
+/// A column of a Parquet file. A nested column counts as one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FooterColumn {
     /// Its name.
     pub name: String,
-    /// Kind of its values, by logical type.
+    /// Kind of the values, by logical type.
     pub kind: Kind,
-    /// Packed bytes of all row groups.
+    /// Compressed size in all row groups, in bytes.
     pub bytes: u64,
 }
 
 impl Footer {
-    /// Bytes at the end of a file that [`Footer::read`] needs. `tail` holds at least the last 8 bytes of the file.
+    /// Returns the number of bytes at the file end that [`Footer::read`] needs. `tail` contains at
+    /// least the last 8 bytes of the file.
     pub fn bytes(tail: &[u8], file_length: u64) -> Result<u64, ImportError> {
         let Some((rest, magic)) = tail.split_last_chunk::<4>() else {
             return Err(broken("it is shorter than 8 bytes"));
@@ -70,7 +72,7 @@ impl Footer {
         Ok(length + TAIL)
     }
 
-    /// Reads the footer from the last bytes of a file, as many as [`Footer::bytes`] says.
+    /// Reads the footer from the last bytes of a file. [`Footer::bytes`] returns the required size.
     pub fn read(tail: &[u8], file_length: u64) -> Result<Self, ImportError> {
         let length = Self::bytes(tail, file_length)? as usize;
         let Some(start) = tail.len().checked_sub(length) else {
@@ -103,12 +105,12 @@ impl Footer {
         Self::read(&last(needed)?, length)
     }
 
-    /// Rows of the file.
+    /// Number of rows in the file.
     pub fn rows(&self) -> u64 {
         self.groups().iter().map(|group| group.num_rows().unsigned_abs()).sum()
     }
 
-    /// The columns.
+    /// Columns of the file.
     pub fn columns(&self) -> Vec<FooterColumn> {
         let fields = self.metadata.schema().fields();
         let mut columns: Vec<FooterColumn> = fields
@@ -127,7 +129,8 @@ impl Footer {
         self.metadata.metadata().row_groups()
     }
 
-    /// Leaves that are read for some columns. Bytes within structures, such as encoded images, are left out.
+    /// Returns the leaf columns to read. Bytes inside structures, such as encoded images, are
+    /// skipped.
     pub(super) fn leaves(&self, columns: &[usize]) -> Vec<usize> {
         let descriptor = self.metadata.parquet_schema();
         let is_opaque = |leaf: usize| {
@@ -158,8 +161,9 @@ impl Footer {
         ProjectionMask::leaves(self.metadata.parquet_schema(), leaves.iter().copied())
     }
 
-    /// Row groups to read for columns within a budget of bytes, and their byte ranges. If the columns are larger, row groups are left
-    /// out evenly; of a row group that is larger than the budget only the start is read.
+    /// Returns the row groups to read within a byte budget, and their byte ranges. If the columns
+    /// exceed the budget, evenly spaced row groups are read. If one row group exceeds the budget,
+    /// only its start is read.
     pub(super) fn select(&self, columns: &[usize], budget: u64) -> (Vec<usize>, Vec<Range<u64>>) {
         let leaves = self.leaves(columns);
         let all_groups = self.groups().len();
@@ -167,7 +171,7 @@ impl Footer {
             |group: &RowGroupMetaData| leaves.iter().map(|&leaf| group.column(leaf).byte_range().1).sum::<u64>();
         let total: u64 = self.groups().iter().map(bytes).sum();
         let groups = sample(all_groups, total, budget);
-        // More than one where a single row group is larger than the budget.
+        // Greater than 1 if a single row group exceeds the budget.
         let excess = match groups.as_slice() {
             &[only] => (bytes(&self.groups()[only]) as f64 / budget.max(1) as f64).max(1.0),
             _ => 1.0,
@@ -183,7 +187,7 @@ impl Footer {
     }
 }
 
-/// Row groups of a budget: all of them, or evenly spaced ones.
+/// Returns all row groups, or evenly spaced ones if they exceed the budget.
 pub(super) fn sample(groups: usize, total: u64, budget: u64) -> Vec<usize> {
     if total <= budget || groups <= 1 {
         return (0..groups).collect();
@@ -193,7 +197,7 @@ pub(super) fn sample(groups: usize, total: u64, budget: u64) -> Vec<usize> {
     (0..chosen).map(|index| (2 * index + 1) * groups / (2 * chosen)).collect()
 }
 
-/// Checks what the crate assumes of row groups and chunks.
+/// Checks the assumptions of the crate about row groups and chunks.
 fn check(metadata: &ParquetMetaData, file_length: u64) -> Result<(), ImportError> {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     for (index, group) in metadata.row_groups().iter().enumerate() {
@@ -217,8 +221,8 @@ fn check(metadata: &ParquetMetaData, file_length: u64) -> Result<(), ImportError
     Ok(())
 }
 
-/// The schema, in which text is read as views into pages, and durations and seconds since 1970 as times: Parquet stores them as whole
-/// numbers, and only the Arrow schema of the writer tells them apart.
+/// Returns the schema with text as views into pages, and with durations and seconds since 1970 as
+/// times. Parquet stores both as integers; only the writer's Arrow schema identifies them.
 fn with_views(metadata: &Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain =
         ArrowReaderMetadata::try_new(Arc::clone(metadata), ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
@@ -235,7 +239,7 @@ fn with_views(metadata: &Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, Pa
     read(&fields).or_else(|_| read(&views))
 }
 
-/// The schema of the writer; `None` where it cannot be read.
+/// Returns the writer's schema; `None` if it cannot be read.
 fn written(metadata: &ParquetMetaData) -> Option<Schema> {
     let file = metadata.file_metadata();
     contain(FORMAT, || {
@@ -245,7 +249,8 @@ fn written(metadata: &ParquetMetaData) -> Option<Schema> {
     .ok()
 }
 
-/// Elements of the schema, read from the first bytes of a footer: the version, then the list of elements.
+/// Reads the schema element count from the first footer bytes: the version, then the list of
+/// elements.
 fn schema_elements(footer: &[u8]) -> Option<u64> {
     const NEXT_I32: u8 = 0x15;
     const NEXT_LIST: u8 = 0x19;

@@ -1,4 +1,5 @@
-//! Limits on what the pages of a file unpack to. The crate `parquet` reserves the memory that a page header names.
+//! Limits the decompressed page size of a file. The crate `parquet` allocates the size that a page
+//! header declares.
 
 use std::io::{self, Chain, Cursor, Read};
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::Source;
 
-/// Most unpacked bytes of the pages of one batch of rows.
+/// Maximum decompressed size of the pages for one row batch, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// Most values of the pages of one batch of rows, including elements of lists.
+/// Maximum number of values in the pages for one row batch, including list elements.
 const MAX_VALUES: u64 = 20_000_000;
 
-/// Unpacked bytes and values since the last batch of rows.
+/// Decompressed bytes and values since the last row batch.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     bytes: AtomicU64,
@@ -30,7 +31,7 @@ impl Budget {
         self.values.store(0, Ordering::Relaxed);
     }
 
-    /// Whether bytes were needed that are not at hand.
+    /// Returns whether the reader needed bytes that are unavailable.
     pub(super) fn is_missing(&self) -> bool {
         self.missing.load(Ordering::Relaxed)
     }
@@ -51,7 +52,7 @@ impl Budget {
     }
 }
 
-/// A source whose page headers are checked before the page is unpacked.
+/// A source that checks each page header before the page is decompressed.
 #[derive(Debug)]
 pub(super) struct Guarded<R> {
     pub(super) source: Arc<R>,
@@ -59,7 +60,7 @@ pub(super) struct Guarded<R> {
 }
 
 impl<R: Source> Guarded<R> {
-    /// Remembers that a byte is missing.
+    /// Records an access to a missing byte.
     fn look(&self, offset: u64) {
         if !self.source.has(offset) {
             self.budget.missing.store(true, Ordering::Relaxed);
@@ -88,7 +89,8 @@ impl<R: Source> ChunkReader for Guarded<R> {
     }
 }
 
-/// Reads a page header. The crate opens readers that it does not use, so the header is checked at the first read.
+/// Reads a page header. The crate opens readers that it does not use, so the check happens at the
+/// first read.
 #[derive(Debug)]
 pub(super) enum HeaderReader<T> {
     Unread { inner: Option<T>, budget: Arc<Budget> },
@@ -117,22 +119,23 @@ impl<T: Read> Read for HeaderReader<T> {
 /// Sizes of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PageHeader {
-    /// Unpacked bytes.
+    /// Decompressed bytes.
     bytes: u64,
-    /// Values, including the missing ones and elements of lists.
+    /// Number of values, including null values and list elements.
     values: u64,
 }
 
 impl PageHeader {
-    /// Bytes of a header in which the sizes lie.
+    /// Number of header bytes that contain the sizes.
     const BYTES: usize = 40;
 
-    /// Reads the first fields in Thrift's compact protocol: type, unpacked size, packed size, optional CRC, and the number of values,
-    /// the first field of the header of the page type.
+    /// Reads the first fields in Thrift's compact protocol: type, decompressed size, compressed
+    /// size, optional CRC, and the number of values, which is the first field of the page-type
+    /// header.
     fn read(head: &[u8]) -> Option<Self> {
-        /// A field of 32 bits that follows the field before it.
+        /// A 32-bit field whose ID follows the previous field ID.
         const NEXT_I32: u8 = 0x15;
-        /// Kind of a structure.
+        /// Type code of a struct.
         const STRUCT: u8 = 0x0c;
         let mut head = head;
         let mut field = |expected: u8| {
@@ -158,7 +161,7 @@ impl PageHeader {
     }
 }
 
-/// A number of seven bits per byte, and the bytes behind it.
+/// Parses a number with seven bits per byte; returns it with the remaining bytes.
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0_u64;
     for (index, &byte) in bytes.iter().enumerate().take(10) {
@@ -170,7 +173,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// A signed number that must not be negative.
+/// Decodes a zigzag number; returns `None` if it is negative.
 fn zigzag(value: u64) -> Option<u64> {
     (value & 1 == 0).then_some(value >> 1)
 }
@@ -181,19 +184,19 @@ mod tests {
 
     #[test]
     fn sizes_of_page_headers() {
-        // Data page: type 0, 300 bytes unpacked, 20 packed, header of 100 values.
+        // Data page: type 0, 300 bytes decompressed, 20 compressed, header with 100 values.
         let plain = [0x15, 0, 0x15, 0xd8, 4, 0x15, 40, 0x2c, 0x15, 0xc8, 1, 0x15, 0];
         assert_eq!(PageHeader::read(&plain), Some(PageHeader { bytes: 300, values: 100 }));
         // The same with a CRC.
         let with_crc = [0x15, 0, 0x15, 0xd8, 4, 0x15, 40, 0x15, 9, 0x1c, 0x15, 0xc8, 1];
         assert_eq!(PageHeader::read(&with_crc), Some(PageHeader { bytes: 300, values: 100 }));
-        // A negative size, another order, a cut header.
+        // A negative size, a different order, a truncated header.
         for wrong in [&[0x15, 0, 0x15, 1, 0x15, 40, 0x2c, 0x15, 2][..], &[0x25, 0, 0x15, 2], &[0x15, 0, 0x15]] {
             assert_eq!(PageHeader::read(wrong), None);
         }
     }
 
-    /// A page that says it unpacks to 2 GiB is refused before memory is reserved for it.
+    /// A page that declares 2 GiB is rejected before memory is reserved.
     #[test]
     fn headers_are_checked_when_they_are_read() {
         let header = |size: &[u8]| [&[0x15, 0, 0x15][..], size, &[0x15, 40, 0x2c, 0x15, 0xc8, 1, 7, 7]].concat();

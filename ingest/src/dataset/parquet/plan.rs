@@ -1,4 +1,4 @@
-//! Byte ranges of a local file that are enough for its lengths.
+//! Computes the byte ranges of a local file that are sufficient for its lengths.
 
 use std::ops::Range;
 
@@ -9,30 +9,31 @@ use super::super::profile::{Column, Profile};
 use super::super::{Kind, Meaning, Options, names, token_ids};
 use super::Footer;
 
-/// Bytes of the start of a column that show its first values.
+/// Size of the column start that contains the first values, in bytes.
 const HEAD: u64 = 128 << 10;
-/// Bytes of the starts of all columns together.
+/// Maximum total size of all column starts, in bytes.
 const ALL_HEADS: u64 = 8 << 20;
 
-/// Most numbers inside structures that are looked at.
+/// Maximum number of nested number columns considered.
 const MAX_NESTED: usize = 200;
 
 /// Parts of a file to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Byte ranges, sorted, without overlap.
+    /// Byte ranges, sorted and without overlap.
     pub ranges: Vec<Range<u64>>,
-    /// Names of the columns that are read from all row groups of the plan.
+    /// Columns read from all row groups of the plan.
     pub columns: Vec<String>,
-    /// Row groups that are read.
+    /// Number of row groups to read.
     pub groups: usize,
-    /// Row groups of the file.
+    /// Number of row groups in the file.
     pub all_groups: usize,
 }
 
 impl Footer {
-    /// The parts to read for the lengths by the options: the columns that names and kinds choose, within a budget of bytes, and the first
-    /// values of the others, so that a user can choose among them. A huge column is sampled: row groups are left out evenly.
+    /// Returns the parts to read with the given options: the columns that names and kinds select
+    /// within a byte budget, and the first values of the other columns, so that the user can choose
+    /// among them. A large column is sampled at evenly spaced row groups.
     pub fn plan(&self, options: &Options<'_>, budget: u64) -> Plan {
         let columns = self.columns();
         let nested = self.nested();
@@ -47,13 +48,13 @@ impl Footer {
         let has_lists = parts.iter().any(|part| token_ids::are_listed(&part.name));
         let has_texts = parts.is_empty() || parts.iter().any(|part| part.measure == Measure::Text);
         let is_other = |profile: &Profile| match profile.meaning {
-            // The lengths of packed samples, and the padding.
+            // Lengths of packed samples, or padding.
             _ if has_lists && profile.kind == Kind::ListOfNumbers && names::packing(&profile.name).is_some() => true,
             Meaning::Weight | Meaning::Images => true,
             Meaning::Media => options.preprocessing.is_some(),
-            // The rows tell whether the preferred conversation repeats the prompt.
+            // The rows show whether the preferred conversation repeats the prompt.
             Meaning::PromptText if is_preference => true,
-            // The rows tell whether an object holds text.
+            // The rows show whether an object contains text.
             Meaning::Text | Meaning::PromptText | Meaning::AnswerText if has_texts => {
                 matches!(profile.kind, Kind::Object | Kind::ListOfObjects | Kind::ListOfLists)
             }
@@ -84,7 +85,7 @@ impl Footer {
 }
 
 impl Footer {
-    /// Names of the numbers inside structures, each with the place of its column.
+    /// Returns names of nested numbers with their column index.
     fn nested(&self) -> Vec<(usize, String)> {
         let descriptor = self.metadata.parquet_schema();
         (0..descriptor.num_columns())
@@ -100,7 +101,7 @@ impl Footer {
     }
 }
 
-/// Sorted ranges without overlap; empty ones are left out.
+/// Sorts and merges ranges; removes empty ranges.
 fn join(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| (range.start, range.end));

@@ -1,10 +1,11 @@
-//! Parts of a file that is not at hand as a whole.
+//! Stores parts of an incompletely available file.
 
 use bytes::{Buf, Bytes, buf};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Parts of a file: the page sends the footer and the columns of a local file, not the whole of it.
+/// Parts of a file: the web page sends the footer and the columns of a local file instead of the
+/// complete file.
 #[derive(Debug, Clone, Default)]
 pub struct Sparse {
     length: u64,
@@ -13,7 +14,8 @@ pub struct Sparse {
 }
 
 impl Sparse {
-    /// Parts by their offset in a file of a length in bytes. Parts that touch are joined, so that a page may span them.
+    /// Creates the parts from offset and content; `length` is the file length in bytes. Adjacent
+    /// parts are joined, so that a page may span them.
     pub fn new(length: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
         parts.sort_by_key(|&(offset, _)| offset);
         let mut joined: Vec<(u64, Vec<Bytes>, u64)> = Vec::new();
@@ -34,10 +36,10 @@ impl Sparse {
         Self { length, parts: parts.collect() }
     }
 
-    /// The bytes from an offset to the end of their part; `None` if they are not at hand.
+    /// Returns the bytes from an offset to the end of their part; `None` if they are unavailable.
     fn rest(&self, start: u64) -> Option<Bytes> {
         let before = self.parts.partition_point(|&(offset, _)| offset <= start);
-        // Parts may overlap: the one that reaches furthest counts.
+        // If parts overlap, the part with the maximum end is used.
         let reaching = self.parts[..before].iter().rev().filter_map(|(offset, bytes)| {
             let skipped = usize::try_from(start - offset).ok()?;
             (skipped < bytes.len()).then(|| bytes.slice(skipped..))
@@ -45,7 +47,7 @@ impl Sparse {
         reaching.max_by_key(Bytes::len)
     }
 
-    /// Whether a byte is at hand.
+    /// Returns whether a byte is available.
     pub(super) fn has(&self, offset: u64) -> bool {
         self.rest(offset).is_some()
     }

@@ -1,4 +1,5 @@
-//! Files of Apache's own writer, and files of every codec, encoding and logical type that the crate writes.
+//! Files from Apache's writer, and files that the crate writes with all codecs, encodings and
+//! logical types.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ mod lists;
 
 use apache::{PLAIN, SNAPPY, bytes};
 
-/// A file with some columns.
+/// Returns a Parquet file with the given columns.
 fn file(columns: Vec<(&str, ArrayRef)>, properties: WriterPropertiesBuilder) -> Vec<u8> {
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     let mut bytes = Vec::new();
@@ -134,7 +135,7 @@ fn logical_types_are_respected() {
     assert!(error.contains("timestamps"), "{error}");
 }
 
-/// pandas' timedelta: whole numbers of nanoseconds, which only the writer's Arrow schema calls durations.
+/// pandas' timedelta: integer nanoseconds. Only the writer's Arrow schema marks them as durations.
 #[test]
 fn durations_are_no_lengths() {
     let durations = || array(DurationNanosecondArray::from(vec![1_500_000_000, 2_000_000_000]));
@@ -151,7 +152,7 @@ fn durations_are_no_lengths() {
     assert_eq!(read(&plain(vec![("length", durations()), ("text", texts)]), None).0, [3, 1]);
 }
 
-/// Numbers inside a structure, in more rows than decide which columns are read.
+/// Nested numbers, in more rows than are used to select columns.
 #[test]
 fn nested_columns_can_be_chosen() {
     let numbers = |from: i64| array(Int64Array::from_iter_values(from..from + 3000));
@@ -210,7 +211,7 @@ fn chats_are_measured_and_lists_counted() {
     assert_eq!((columns[0].name.as_str(), columns[0].kind), ("messages", Kind::Chat));
 }
 
-/// A file of 40 row groups with a large column, of which the page sends some row groups only.
+/// A file with 40 row groups and a large column, of which the web page sends only some row groups.
 #[test]
 fn parts_of_a_file_are_a_sample() {
     let texts: Vec<String> =
@@ -242,7 +243,7 @@ fn parts_of_a_file_are_a_sample() {
         (whole.report.parsed, &whole.dataset),
         (4000, &super::super::import(&bytes, &by(None)).expect("a file").dataset)
     );
-    // The first values of the other column are at hand, but not all of its rows.
+    // The first values of the other column are available, but not all rows.
     let error =
         import_from(Sparse::new(length, vec![(length - tail, bytes.slice((length - tail) as usize..))]), &by(None));
     assert!(error.is_err_and(|error| error.to_string().contains("no row was sent")));
@@ -313,7 +314,6 @@ proptest! {
     }
 }
 
-/// Bins with edges in columns are a histogram.
 #[test]
 fn bins_of_a_table_are_a_histogram() {
     let numbers = |values: [i64; 2]| array(Int64Array::from(values.to_vec()));

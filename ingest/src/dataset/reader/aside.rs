@@ -1,4 +1,4 @@
-//! Rows that may be no samples: the sum of the other rows, or a statistic of them.
+//! Detects rows that may not be samples: sums or statistics of other rows.
 
 use super::super::choice::{Images, Length};
 use super::super::histogram;
@@ -6,9 +6,9 @@ use super::super::rows::Samples;
 use super::super::value::{Place, Row, Value};
 use super::super::{ImportError, number, profile};
 
-/// Longest label, in bytes.
+/// Maximum label length, in bytes.
 const MAX: usize = 32;
-/// Labels of statistics.
+/// Statistics labels.
 const STATISTICS: [&str; 19] = [
     "mean",
     "avg",
@@ -30,59 +30,59 @@ const STATISTICS: [&str; 19] = [
     "平均值",
     "médiane",
 ];
-/// Labels of statistics if other rows have labels of statistics too.
+/// Labels that denote statistics only if other rows also have statistics labels.
 const WITH_OTHERS: [&str; 17] = [
     "count", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99.9", "5%", "25%", "50%", "75%", "95%",
     "99%",
 ];
 
-/// A row while it is not known whether it is a sample.
+/// A deferred row that may or may not be a sample.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) place: Place,
-    /// The text of the row; empty if nothing but its length has a value.
+    /// Text of the row; empty if only the length has a value.
     pub(super) label: String,
-    /// The length in tokens.
+    /// Length in tokens.
     pub(super) tokens: f64,
     pub(super) length: Length,
     pub(super) images: Option<Images>,
     pub(super) samples: Samples,
 }
 
-/// The rows that are held, and what is known of the others.
+/// Deferred rows, and statistics of the other rows.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     held: Vec<Held>,
-    /// Labels of several rows, which are properties of samples.
+    /// Labels that several rows share; they are properties of samples.
     ordinary: Vec<String>,
     sum: f64,
     count: u32,
     least: f64,
     most: f64,
-    /// The last row is the sum of the rows before it.
+    /// True if the last row is the sum of the previous rows.
     is_sum: bool,
-    /// The length of the first sample.
+    /// Length of the first sample.
     first: Option<f64>,
-    /// Sum and number of the rows since the last row that was their sum.
+    /// Sum and count of the rows since the last sum row.
     run: (f64, u32),
-    /// Rows that are the sum of the rows before them.
+    /// Number of rows that are the sum of the previous rows.
     subtotals: u32,
-    /// The last number, and how many numbers are each larger than the one before; 0 once one is not.
+    /// Last number, and the count of strictly increasing numbers; 0 after a number that does not
+    /// increase.
     rise: Option<(f64, u32)>,
 }
 
-/// What the held rows are.
+/// Decision about the deferred rows.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
-    /// Rows that are samples.
     pub(super) samples: Vec<Held>,
-    /// A sentence for each row that is left out, and for doubts.
+    /// A sentence per skipped row, and per doubt.
     pub(super) warnings: Vec<String>,
-    /// Rows that are left out.
+    /// Number of skipped rows.
     pub(super) left_out: u64,
 }
 
-/// The label of a row whose only text is a word for a sum or a statistic.
+/// Returns the label of a row whose only text is a word for a sum or a statistic.
 pub(super) fn label(row: &Row<'_>) -> Option<String> {
     fn add<'v>(value: &'v Value<'_>, found: &mut Option<&'v str>) -> bool {
         let text = match value {
@@ -110,13 +110,13 @@ fn is_label(label: &str) -> bool {
     histogram::is_total(word) || STATISTICS.contains(&word) || WITH_OTHERS.contains(&word)
 }
 
-/// Whether a label is that of a sum, or that of a row of which only the length has a value.
+/// Returns whether a label denotes a sum, or a row in which only the length has a value.
 pub(super) fn is_sum(label: &str) -> bool {
     label.is_empty() || histogram::is_total(key(label))
 }
 
-/// The word of a label for a sum or a statistic, without the words for what it counts: `total` of "total tokens". The whole label if there
-/// are other words.
+/// Returns the word for a sum or statistic without the words for the counted quantity: `total` for
+/// "total tokens". Returns the complete label if it contains other words.
 fn key(label: &str) -> &str {
     const COUNTED: [&str; 29] = [
         "tokens",
@@ -171,14 +171,15 @@ fn is_number(text: &str) -> bool {
 }
 
 impl Aside {
-    /// Rows that are samples for certain once a further row is read: a row without a label is a sum only at the end of the file.
+    /// Returns the deferred unlabelled row when a further row is read. A row without a label is a
+    /// sum only at the end of the file.
     pub(super) fn before_next(&mut self) -> Option<Held> {
         let last = self.held.pop_if(|held| held.label.is_empty())?;
         self.see(last.tokens);
         Some(last)
     }
 
-    /// Takes the length of a sample.
+    /// Adds the length of a sample.
     pub(super) fn see(&mut self, tokens: f64) {
         self.is_sum = self.count >= 3 && self.sum.total_cmp(&tokens).is_eq();
         self.first.get_or_insert(tokens);
@@ -194,7 +195,7 @@ impl Aside {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Takes a number of the file in its order.
+    /// Adds a number in file order.
     pub(super) fn order(&mut self, number: f64) {
         self.rise = Some(match self.rise {
             None => (number, 1),
@@ -203,7 +204,7 @@ impl Aside {
         });
     }
 
-    /// Holds a row. The result are rows whose label is that of several rows: they are samples.
+    /// Defers a row. Returns the rows whose label occurs several times, because they are samples.
     pub(super) fn hold(&mut self, row: Held) -> Vec<Held> {
         let is_known = self.ordinary.contains(&row.label);
         let before = self.held.iter().position(|held| held.label == row.label).map(|at| self.held.remove(at));
@@ -221,7 +222,7 @@ impl Aside {
         samples
     }
 
-    /// Decides about the held rows.
+    /// Decides about the deferred rows.
     pub(super) fn settle(self) -> Result<Settled, ImportError> {
         let mut settled = Settled::default();
         let has_words = self.held.iter().any(|held| !WITH_OTHERS.contains(&key(&held.label)) && !held.label.is_empty());
@@ -253,7 +254,7 @@ impl Aside {
                 self.subtotals
             ));
         }
-        // The last row may be held.
+        // The last row may be deferred.
         let all = self.sum + self.held.iter().filter(|held| held.label.is_empty()).map(|held| held.tokens).sum::<f64>();
         if self.count > 3
             && let Some(first) = self.first.filter(|first| (all - first).total_cmp(first).is_eq())
@@ -306,7 +307,8 @@ impl Aside {
     }
 }
 
-/// Whether a row holds nothing but what is read, although the file has other columns.
+/// Returns whether a row has values only in the columns that are read, although the file has other
+/// columns.
 pub(super) fn is_bare<'v>(mut unread: impl Iterator<Item = &'v Value<'v>>) -> bool {
     let Some(first) = unread.next() else { return false };
     profile::is_missing(first) && unread.all(profile::is_missing)

@@ -1,4 +1,5 @@
-//! Histograms in files that are read row by row: bins with edges in columns, and maps of lengths to counts.
+//! Detects histograms in files that are read by row: bins with edge columns, and maps of lengths to
+//! counts.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use super::super::{ImportError, Imported, MAX_LENGTH, Report, histogram};
 use super::Reader;
 
 impl Reader<'_> {
-    /// The histogram of rows that are bins, as long as all rows are held; `None` for other rows.
+    /// Returns the histogram if the rows are bins and all rows are still stored; `None` for other
+    /// rows.
     pub(in super::super) fn bins(&self, format: &str) -> Option<Result<Imported, ImportError>> {
         let has_choice = self.options.column.is_some() || self.options.weight.is_some();
         if self.decision.is_some() || has_choice {
@@ -33,7 +35,8 @@ impl Reader<'_> {
         histogram::of_edges(format, &header, &mut rows)
     }
 
-    /// Samples by length, if the only row holds a map of lengths to counts in a column that is named after lengths.
+    /// Returns samples by length if the only row contains a map of lengths to counts in a column
+    /// with a length name.
     fn counts_by_length(&self) -> Option<(&str, BTreeMap<u32, f64>)> {
         let [(_, row)] = self.head.as_slice() else { return None };
         let is_length = |name: &str| ["len", "tok"].iter().any(|word| name.to_lowercase().contains(word));

@@ -1,18 +1,19 @@
-//! Values inside objects that are columns of their own: counts of tokens, conversations, and what the user names.
+//! Converts values inside objects to separate columns: token counts, conversations, and columns
+//! that the user names.
 
 use super::super::profile::Column;
 use super::super::value::{List, Members, Row, Value};
 use super::super::{Kind, Meaning, Options, names, profile};
 
-/// Most columns inside others.
+/// Maximum number of nested columns.
 const MOST: usize = 50;
 
-/// Columns inside the columns of a table.
+/// Nested columns of a table.
 #[derive(Debug, Default)]
 pub(super) struct Nested {
     /// Names that the user chooses.
     asked: Vec<String>,
-    /// Place of each column, and of the column that it is inside of.
+    /// Index of each nested column, and index of its outer column.
     places: Vec<(usize, usize)>,
 }
 
@@ -22,7 +23,7 @@ impl Nested {
         Self { asked: asked.filter(|name| name.contains('.')).map(str::to_owned).collect(), places: Vec::new() }
     }
 
-    /// Columns inside a column.
+    /// Returns the columns nested in a column.
     pub(super) fn inside(&self, column: usize) -> impl Iterator<Item = usize> {
         self.places.iter().filter(move |(_, outer)| *outer == column).map(|(inner, _)| *inner)
     }
@@ -56,10 +57,10 @@ impl Nested {
         }
     }
 
-    /// Place of a column inside another; a new one for a name that was not seen before.
+    /// Returns the index of a nested column; adds a column for a new name.
     fn place(&mut self, name: &str, outer: usize, columns: &mut Vec<Column>) -> Option<usize> {
         if let Some(place) = columns.iter().position(|column| column.name == name) {
-            // A column of the file may have the same name.
+            // A file column may have the same name.
             return self.places.iter().any(|(inner, _)| *inner == place).then_some(place);
         }
         if self.places.len() >= MOST {
@@ -71,7 +72,7 @@ impl Nested {
     }
 }
 
-/// Whether a nested value is offered: a number under the name of a length, or a conversation.
+/// Returns whether a nested value is offered: a number with a length name, or a conversation.
 fn is_wanted(name: &str, value: &Value<'_>) -> bool {
     match value {
         Value::Number(_) => {

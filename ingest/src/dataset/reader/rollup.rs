@@ -1,17 +1,19 @@
-//! Rows that are sums over groups of other rows, as `GROUP BY ROLLUP` of SQL writes them: cells of the groups are empty or contain "total".
+//! Detects rows that are sums over groups of other rows, as SQL's `GROUP BY ROLLUP` writes them:
+//! the group cells are empty or contain "total".
 
 use super::super::histogram;
 use super::super::profile;
 use super::super::value::Value;
 
-/// Whether a row may be a sum: one of the cells that are not read has no value, or a word for a sum.
+/// Returns whether a row may be a sum: an unread cell has no value, or contains a word for a sum.
 pub(super) fn is_marked<'v>(mut unread: impl Iterator<Item = &'v Value<'v>>) -> bool {
     unread.any(|value| {
         profile::is_missing(value) || matches!(value, Value::Text(text) if histogram::is_total(text.trim()))
     })
 }
 
-/// Whether the marked rows are sums of the others: together they are a whole multiple of the sum of the others, once for each level.
+/// Returns whether the marked rows are sums of the others: their total is an integer multiple of
+/// the other rows' sum, with one multiple per level.
 pub(super) fn are_sums(rows: &[(bool, f64)]) -> bool {
     let sum = |marked: bool| rows.iter().filter(|row| row.0 == marked).map(|row| row.1).sum::<f64>();
     let marked = rows.iter().filter(|row| row.0).count();

@@ -1,4 +1,4 @@
-//! Tables of distributions, samples with a number of their own, and numbers with separators.
+//! Distribution tables, samples with an additional number, and numbers with separators.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn unclear(file: &str) -> Vec<String> {
     }
 }
 
-/// A column of counts is used, in every format, or it is asked for.
+/// In all formats, a count column is used or the user must confirm it.
 #[test]
 fn counts_are_used_or_asked_for() {
     let expected = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 1.0] };
@@ -34,7 +34,7 @@ fn counts_are_used_or_asked_for() {
     ] {
         assert_eq!(unclear(file)[0], "length", "{file}");
     }
-    // A choice answers the question.
+    // The user's choice resolves the ambiguity.
     let file = b"length,train,val\n1024,30,3\n512,12,2\n";
     let options = Options { column: Some("length"), weight: Some("train"), ..Options::default() };
     let chosen = super::super::import(file, &options).expect("a weight");
@@ -42,7 +42,7 @@ fn counts_are_used_or_asked_for() {
     assert_eq!(chosen.dataset, train);
 }
 
-/// Rows whose lengths repeat are samples; `weight` and `n` may be properties of each of them.
+/// Rows with repeated lengths are samples; `weight` and `n` may be properties of each sample.
 #[test]
 fn numbers_of_samples_are_not_counts() {
     for file in [
@@ -60,7 +60,7 @@ fn numbers_of_samples_are_not_counts() {
     assert_eq!(rows.dataset, Dataset::Rows { text_tokens: vec![512, 300, 512], images: vec![], shaped: None });
 }
 
-/// A unit in the name is no length in tokens.
+/// A name with another unit does not denote a length in tokens.
 #[test]
 fn units_in_names_are_asked_for() {
     for name in
@@ -102,7 +102,7 @@ fn semicolons_leave_commas_with_two_readings() {
     assert_eq!(rows("length;price\n512;754,000\n300;512,000\n").0, [512, 300]);
 }
 
-/// Bins with edges in columns are a histogram in every format.
+/// Bins with edge columns are a histogram in all formats.
 #[test]
 fn bins_are_read_in_every_format() {
     let expected = Dataset::Histogram { edges: vec![0.0, 512.0, 1024.0], counts: vec![3.0, 2.0] };
@@ -119,7 +119,7 @@ fn bins_are_read_in_every_format() {
     }
 }
 
-/// A count in other languages, and the dressings of tables.
+/// Count names in other languages, and table decorations.
 #[test]
 fn tables_in_other_languages_and_dressings_are_read() {
     for file in [
@@ -140,7 +140,7 @@ fn tables_in_other_languages_and_dressings_are_read() {
     assert!(warnings.iter().any(|warning| warning.starts_with("The printed table is shortened")), "{warnings:?}");
 }
 
-/// What Python prints, with types around the values.
+/// Python output with type names around the values.
 #[test]
 fn printed_values_of_python_are_read() {
     let counted = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 5.0] };
@@ -157,7 +157,7 @@ fn printed_values_of_python_are_read() {
     }
 }
 
-/// Databases give the count of a query without a name one of their own.
+/// Databases generate a name for an unnamed count column.
 #[test]
 fn counts_without_a_name_are_asked_for() {
     for name in ["f0_", "_col1", "_c1", "?column?", "EXPR$1"] {

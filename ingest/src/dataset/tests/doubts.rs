@@ -1,4 +1,5 @@
-//! Files whose numbers may be no lengths, or whose rows may be no samples: they are asked for, or carry a warning.
+//! Files whose numbers may not be lengths, or whose rows may not be samples: the import requests
+//! confirmation or returns a warning.
 
 use super::*;
 
@@ -108,7 +109,7 @@ fn sums_of_groups_are_no_samples() {
     ] {
         assert!(is_warned(&rows(file).2, words), "{file}: {:?}", rows(file).2.warnings);
     }
-    // Rows with empty cells whose sum is another one.
+    // Rows with empty cells that do not sum to the other rows.
     let gaps = "id,lang,num_tokens\na,en,512\nb,,300\nc,de,90\nd,,77\n";
     assert_eq!(rows(gaps).0, [512, 300, 90, 77]);
 }
@@ -152,7 +153,7 @@ fn plain_numbers_may_be_identifiers() {
     assert!(import(&array([735, 512, 300, 9000]), None).is_ok());
 }
 
-/// A mark of inches or of a quotation without an end.
+/// An inch mark, or an unmatched quotation mark.
 #[test]
 fn stray_quotation_marks_are_text() {
     let file = "id\tnum_tokens\tname\n1\t735\t\"big disk\n2\t512\tb\n3\t300\tc\n4\t90\t\"small\n5\t4448\te\n";

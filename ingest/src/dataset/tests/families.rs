@@ -1,4 +1,4 @@
-//! Tables and numbers in the layouts of other programs; docs/formats.md lists them.
+//! Tables and numbers in the layouts of other programs; see docs/formats.md.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn lengths(file: &str) -> Vec<u32> {
     rows(file).0
 }
 
-/// Identifiers, years, ratings, labels and times are never taken for lengths, in no format.
+/// Identifiers, years, ratings, labels and times are never read as lengths, in any format.
 #[test]
 fn a_number_of_unknown_meaning_is_offered_and_not_taken() {
     for (name, values) in [
@@ -46,7 +46,7 @@ fn a_number_of_unknown_meaning_is_offered_and_not_taken() {
                 candidates[0].preview.as_ref().map(|preview| preview.counts.iter().sum::<u64>()),
                 Some(3 - u64::from(a == 0))
             );
-            // The user may choose it.
+            // The user may choose the column.
             if name != "label" {
                 let chosen = import(file.as_bytes(), Some(name)).expect(&file);
                 assert_eq!(chosen.report.parsed + chosen.report.repaired, 3, "{file}");
@@ -87,14 +87,14 @@ fn prompt_and_completion_are_added() {
             [7007, 6498],
             "keys input_length + output_length",
         ),
-        // OpenAI's usage inside a response, without its total.
+        // OpenAI's usage object inside a response, without the total.
         (
             "{\"id\": \"a\", \"usage\": {\"prompt_tokens\": 9, \"completion_tokens\": 12}}\n{\"id\": \"b\", \"usage\": {\"prompt_tokens\": 5, \"completion_tokens\": 0}}\n",
             [21, 5],
             "keys usage.prompt_tokens + usage.completion_tokens",
         ),
         ("prompt_tokens,completion_tokens\n100,20\n50,5\n", [120, 55], "columns prompt_tokens + completion_tokens"),
-        // The total is better than its parts: BurstGPT.
+        // The total is preferred to its parts: BurstGPT.
         (
             "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,230,1317,Conversation log\n",
             [490, 1317],
@@ -120,7 +120,7 @@ fn prompt_and_completion_are_added() {
     assert!(alone.warnings[0].contains("no column holds those of the completion"), "{:?}", alone.warnings);
 }
 
-/// Every row of a table of lengths stands for several samples.
+/// Each row of a length table represents several samples.
 #[test]
 fn lengths_with_counts_are_weighted() {
     let expected = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 1.0] };
@@ -144,13 +144,14 @@ fn lengths_with_counts_are_weighted() {
     let options = Options { weight: Some(""), ..Options::default() };
     let alone = super::super::import(b"length,count\n512,3\n1024,1\n", &options).expect("no weight");
     assert_eq!(alone.dataset, Dataset::Rows { text_tokens: vec![512, 1024], images: vec![], shaped: None });
-    // Beside other columns a count may be anything.
+    // If the file has other columns, the meaning of a count is unknown.
     let (lengths, _, report) = rows("num_tokens,count,lang\n512,3,en\n1024,1,de\n");
     assert_eq!(lengths, [512, 1024]);
     assert!(report.warnings[0].contains("choose it as the weight"), "{:?}", report.warnings);
-    // A table of a distribution without a known weight.
+    // A distribution table without a known weight column.
     assert_eq!(unclear("length,y\n128,5\n256,9\n512,7\n1024,3\n2048,1\n").len(), 2);
-    // pandas before 2.0: the lengths are the index, `length` holds the counts. A reader of histograms knows better.
+    // pandas before 2.0: the index contains the lengths, and `length` contains the counts. The
+    // histogram reader handles this layout.
     let old = import(b",length\n512,30\n1024,12\n2048,12\n", None);
     assert!(!matches!(old, Ok(Imported { dataset: Dataset::Rows { .. }, .. })), "{old:?}");
     let shares = import(b"percentile,length\n1,10\n50,100\n99,1000\n", None);

@@ -1,4 +1,4 @@
-//! Files that look like lengths and are none, or that hold them in another form.
+//! Files that look like lengths but are not, or that contain lengths in another layout.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn unclear(file: &str) -> Vec<super::super::Candidate> {
     }
 }
 
-/// Reads at one character per token.
+/// Reads with one character per token.
 fn texts(file: &str) -> (Vec<u32>, super::super::Report) {
     let options = Options { characters_per_token: 1.0, ..Options::default() };
     match super::super::import(file.as_bytes(), &options) {
@@ -22,7 +22,7 @@ fn is_told(report: &super::super::Report, words: &[&str]) -> bool {
     report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
 }
 
-/// Packed samples: the values of a list are lengths. The number of its elements is none.
+/// Packed samples: the list values are lengths. The element count is not a length.
 #[test]
 fn lists_of_lengths_are_not_counted() {
     for name in ["num_tokens", "text_tokens", "prompt_tokens"] {
@@ -31,7 +31,7 @@ fn lists_of_lengths_are_not_counted() {
         assert_eq!(candidates[0].name, name, "{file}");
         assert!(candidates[0].note.as_deref().is_some_and(|note| note.contains("elements of each list")), "{file}");
         let (lengths, _, report) = rows_of(&file, Some(name));
-        // `prompt_tokens` may hold identifiers.
+        // `prompt_tokens` may contain token IDs.
         let expected = if name == "num_tokens" { vec![512, 733, 1024] } else { vec![2, 1] };
         assert_eq!(lengths, expected, "{file}");
         assert!(is_told(&report, &["list", name]), "{:?}", report.warnings);
@@ -44,10 +44,10 @@ fn lists_of_lengths_are_not_counted() {
     for name in ["input_ids", "tokens", "token_ids"] {
         assert_eq!(rows(&format!("{{\"{name}\": [101, 7, 102]}}\n{{\"{name}\": [101]}}\n")).0, [3, 1], "{name}");
     }
-    // Identifiers, and the lengths of the samples that are packed.
+    // Token IDs, and the lengths of the packed samples.
     let packed = "{\"seqlens\": [2, 1], \"input_ids\": [7, 8, 9]}\n{\"seqlens\": [2], \"input_ids\": [7, 8]}\n";
     assert_eq!(rows(packed).0, [2, 1, 2]);
-    // Of a number that is a list in a later row nothing is counted.
+    // If a number column contains a list in a later row, the list is not counted.
     let later = "{\"num_tokens\": 5}\n".repeat(20) + "{\"num_tokens\": [5, 7]}\n";
     let (lengths, _, report) = rows(&later);
     assert_eq!((lengths, report.skipped), (vec![5; 20], 1));
@@ -84,7 +84,7 @@ fn tables_of_pandas_are_rows() {
     ] {
         assert_eq!(rows(file).0, [5, 7], "{file}");
     }
-    // More rows than an object of another kind may have keys.
+    // More rows than the maximum key count of other objects.
     let row = |row: u32| format!("\"{row}\": {{\"num_tokens\": {}}}", row + 1);
     let many = format!("{{{}}}", (0..3000).map(row).collect::<Vec<_>>().join(", "));
     assert_eq!(rows(&many).0.len(), 3000);
@@ -158,7 +158,7 @@ fn numbers_with_decimals_are_asked_for() {
     assert_eq!(rows("5.0\n3.0\n7.5\n").0, [5, 3, 8], "most are whole");
 }
 
-/// A head of 12,000 rows is longer than what decides the unit.
+/// 12,000 rows exceed the stored first rows, which determine the unit.
 #[test]
 fn later_values_of_another_unit_are_left_out() {
     let head = |value: &str| format!("num_tokens,x\n{}", format!("{value},1\n").repeat(12_000));
@@ -180,7 +180,7 @@ fn later_values_of_another_unit_are_left_out() {
     }
 }
 
-/// TRL's preferences with the prompt in a column of its own, and datasets with two answers.
+/// TRL preference data with a separate prompt column, and datasets with two completions.
 #[test]
 fn every_part_of_a_sample_is_read() {
     for (file, expected, source) in [
@@ -280,7 +280,7 @@ fn other_encodings_are_named() {
     assert!(error.contains("UTF-32") && error.contains("UTF-8"), "{error}");
 }
 
-/// Samples that are packed into one row, by every column that tells where they end.
+/// Samples packed into one row, for each supported boundary column.
 #[test]
 fn packed_rows_are_split_by_every_form() {
     for column in [
@@ -298,7 +298,7 @@ fn packed_rows_are_split_by_every_form() {
     }
 }
 
-/// Three sorted lengths with another number each may be a table of a distribution.
+/// Three sorted lengths with a second number may be a distribution table.
 #[test]
 fn sorted_lengths_beside_a_number_are_asked_for() {
     for name in ["files", "hits", "tally", "support", "num"] {
@@ -307,7 +307,7 @@ fn sorted_lengths_beside_a_number_are_asked_for() {
     }
 }
 
-/// Numbers that may be sums, and parts of a sample that are left out, carry a warning.
+/// Possible sums and skipped sample parts cause a warning.
 #[test]
 fn sums_and_further_parts_are_warned_about() {
     for (file, words) in [

@@ -1,4 +1,4 @@
-//! Rows of token identifiers that hold several samples or padding.
+//! Rows of token IDs that contain several samples or padding.
 
 use super::*;
 
@@ -6,12 +6,12 @@ fn warns(report: &super::super::Report, words: &[&str]) -> bool {
     report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
 }
 
-/// `[1, 2, ...]` of some elements.
+/// Returns `[1, 2, ...]` with `count` elements.
 fn ids(count: usize) -> String {
     format!("{:?}", (1..=count).collect::<Vec<_>>())
 }
 
-/// Rows of different totals.
+/// Rows with different totals.
 #[test]
 fn packed_rows_are_taken_apart_by_every_name() {
     for (name, first, second) in [
@@ -30,12 +30,12 @@ fn packed_rows_are_taken_apart_by_every_name() {
         let (lengths, _, report) = rows(&file);
         assert_eq!(lengths, [2, 3, 1, 3], "{name}");
         assert!(warns(&report, &["several samples", name]), "{:?}", report.warnings);
-        // A choice of the user counts whole rows, with a sentence.
+        // If the user chooses the column, complete rows are counted, with a warning.
         let (whole, _, report) = rows_of(&file, Some("input_ids"));
         assert_eq!(whole, [5, 4], "{name}");
         assert!(warns(&report, &[name, "is not read"]), "{:?}", report.warnings);
     }
-    // A row of more tokens than other lists store.
+    // A row with more tokens than the storage limit for other lists.
     let long = format!("{{\"input_ids\": {}, \"document_ids\": [{}1]}}\n", ids(30_001), "0, ".repeat(30_000));
     assert_eq!(rows(&long.repeat(2)).0, [30_000, 1, 30_000, 1]);
 }
@@ -57,7 +57,7 @@ fn padding_is_left_out_by_the_mask() {
     let row = |mask: &str| format!("{{\"input_ids\": [7, 8], \"attention_mask\": {mask}}}\n");
     let late = row("[1, 1]").repeat(12_000) + &row("[1, 0]");
     assert_eq!(rows(&late).0.last(), Some(&1));
-    // Nothing is padded.
+    // No row has padding.
     let plain = "{\"input_ids\": [7, 8], \"attention_mask\": [1, 1]}\n{\"input_ids\": [7], \"attention_mask\": [1]}\n";
     let (lengths, _, report) = rows(plain);
     assert_eq!((lengths, report.warnings.len()), (vec![2, 1], 0));
@@ -99,7 +99,7 @@ fn tokens_of_a_decoder_are_added() {
     assert_eq!(rows(copies).0, [3, 2]);
 }
 
-/// Identifiers between blanks in a cell of a table.
+/// Token IDs separated by blanks in a table cell.
 #[test]
 fn identifiers_without_brackets_are_counted() {
     assert_eq!(rows("id,input_ids\n1,101 2009 102\n2,101 102\n").0, [3, 2]);

@@ -1,5 +1,5 @@
-//! Parts of a sample in several columns: what is added, what is repeated, and what is named because it is left out. Texts are measured at
-//! one character per token.
+//! Sample parts in several columns: added parts, repeated parts, and skipped parts that a warning
+//! names. The tests use one character per token.
 
 use super::super::Tokenizer;
 use super::*;
@@ -19,7 +19,7 @@ fn warns(warnings: &[String], words: &[&str]) -> bool {
     warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
 }
 
-/// A text of 50 characters.
+/// A text with 50 characters.
 const LONG: &str = "A long paragraph of evidence, of fifty characters.";
 
 #[test]
@@ -82,7 +82,7 @@ fn texts_inside_objects_are_counted_or_named() {
     let (lengths, warnings) = texts(&inside);
     assert_eq!(lengths, [2]);
     assert!(warns(&warnings, &["Other text in the messages", "evidence"]), "{warnings:?}");
-    // Counts are no messages.
+    // Counts are not messages.
     let counts = r#"[{"tokens_used": {"input": 9, "output": 12}}, {"tokens_used": {"input": 5, "output": 2}}]"#;
     assert!(import(counts.as_bytes(), None).is_err());
 }
@@ -108,12 +108,12 @@ fn repeated_texts_are_counted_once() {
         assert!(warns(&warnings, &["is not added", "repeats it", name]), "{file}: {warnings:?}");
         assert!(!warns(&warnings, &["Other text is not counted", name]), "{file}: {warnings:?}");
     }
-    // Texts of one pattern, and an earlier turn.
+    // Texts with a common pattern, and an earlier turn.
     let pattern = r#"[{"prompt": "abcdabcdabcd", "response": "abcdabcdabcdabcdabcd"}]"#;
     assert_eq!(texts(pattern).0, [32]);
     let turns = r#"[{"history": [["hello there, you", "yes"]], "prompt": "hello there, you", "response": "no"}]"#;
     assert_eq!(texts(turns).0, [16 + 3 + 16 + 2]);
-    // The answer is a part of the context, and is trained on too.
+    // The completion is a part of the context, and is also trained on.
     let squad = r#"[{"context": "the river Rhine is long", "question": "which river?", "answer": "river Rhine"}]"#;
     assert_eq!(texts(squad).0, [23 + 12 + 11]);
 }
@@ -128,7 +128,7 @@ fn answers_beside_conversations_and_reasoning_are_added() {
         ),
         (r#"[{"prompt": "abc", "reasoning": "defg", "response": "de"}]"#, 9),
         (r#"[{"inputs": "abc", "targets": "de"}]"#, 5),
-        // Prompts of verl.
+        // verl prompts.
         (r#"[{"prompt": [{"role": "user", "content": "abc"}], "extra_info": {"question": "abc", "answer": "5"}}]"#, 3),
         (
             r#"[{"systemInstruction": {"role": "system", "parts": [{"text": "ab"}]}, "contents": [{"role": "user", "parts": [{"text": "c"}]}]}]"#,

@@ -1,9 +1,10 @@
-//! Texts and conversations in the layouts of popular datasets, measured at one character per token.
+//! Texts and conversations in the layouts of popular datasets, measured with one character per
+//! token.
 
 use super::super::Tokenizer;
 use super::*;
 
-/// Reads at one character per token.
+/// Reads with one character per token.
 fn characters(file: &str, column: Option<&str>) -> Imported {
     let options = Options { column, characters_per_token: 1.0, ..Options::default() };
     super::super::import(file.as_bytes(), &options).expect(file)
@@ -25,13 +26,13 @@ fn conversations_are_measured_by_their_text() {
             [5, 1],
             vec![],
         ),
-        // ShareGPT, with the number-like identifiers of LLaVA.
+        // ShareGPT, with the numeric identifiers of LLaVA.
         (
             r#"[{"id": "0001", "conversations": [{"from": "human", "value": "abc"}, {"from": "gpt", "value": "de"}]}, {"id": "0002", "conversations": [{"from": "human", "value": "fg"}]}]"#,
             [5, 2],
             vec![],
         ),
-        // LLaVA: one image per row that names one.
+        // LLaVA: one image in each row that names an image.
         (
             r#"[{"id": "1", "image": "a.jpg", "conversations": [{"from": "human", "value": "<image>\nabc"}]}, {"id": "2", "conversations": [{"from": "human", "value": "de"}]}]"#,
             [4, 2],
@@ -43,7 +44,7 @@ fn conversations_are_measured_by_their_text() {
             [3, 2],
             vec![2, 0],
         ),
-        // Parts of OpenAI and Qwen-VL; the first row has no image.
+        // Message parts of OpenAI and Qwen-VL; the first row has no image.
         (
             "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"abcd\"}]}]}\n{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image\", \"image\": \"a.png\"}, {\"type\": \"text\", \"text\": \"abc\"}]}]}\n",
             [4, 3],
@@ -55,7 +56,7 @@ fn conversations_are_measured_by_their_text() {
             [5, 2],
             vec![1, 2],
         ),
-        // A system prompt and tools are in front of the conversation.
+        // A system prompt and tools precede the conversation.
         (
             r#"[{"system": "ab", "tools": "[]", "conversations": [{"from": "human", "value": "abc"}]}, {"system": "", "tools": "", "conversations": [{"from": "gpt", "value": "d"}]}]"#,
             [7, 1],
@@ -67,13 +68,13 @@ fn conversations_are_measured_by_their_text() {
             [4, 1],
             vec![],
         ),
-        // LLaMA-Factory: a conversation and a preferred answer of one message.
+        // LLaMA-Factory: a conversation and a preferred completion with one message.
         (
             r#"[{"conversations": [{"from": "human", "value": "ab"}], "chosen": {"from": "gpt", "value": "cde"}, "rejected": {"from": "gpt", "value": "x"}}, {"conversations": [{"from": "human", "value": "a"}], "chosen": {"from": "gpt", "value": "c"}, "rejected": {"from": "gpt", "value": "x"}}]"#,
             [5, 2],
             vec![],
         ),
-        // A lone row.
+        // A single row.
         (r#"{"messages": [{"role": "user", "content": "abcde"}]}"#, [5, 0], vec![]),
     ] {
         let (found, found_images, _) = lengths(file);
@@ -82,7 +83,7 @@ fn conversations_are_measured_by_their_text() {
     }
 }
 
-/// The text is measured, never the number beside it.
+/// The text is measured, not the number in another column.
 #[test]
 fn texts_are_measured_by_their_characters() {
     for (file, tokens, source) in [
@@ -119,13 +120,13 @@ fn texts_are_measured_by_their_characters() {
         // Anthropic's HH-RLHF.
         (r#"[{"chosen": "abcde", "rejected": "xyz12345"}, {"chosen": "abc", "rejected": "z"}]"#, [5, 3], "chosen"),
         ("label,text\n1,\"ab\nde\"\n0,#bc\n", [5, 3], "text"),
-        // A number of tokens is better than the text.
+        // A token count is preferred to the text.
         (
             "{\"text\": \"abcdefghijkl\", \"token_count\": 5}\n{\"text\": \"abcdefghi\", \"token_count\": 3}\n",
             [5, 3],
             "token_count",
         ),
-        // A placeholder in plain text is no image.
+        // A placeholder in plain text is not an image.
         ("{\"text\": \"a<image>bcde\"}\n{\"text\": \"abc\"}\n", [5, 3], "text"),
         // Turns are not tokens.
         (
@@ -133,7 +134,7 @@ fn texts_are_measured_by_their_characters() {
             [35, 36],
             "text",
         ),
-        // A length that counts characters is the same as the text.
+        // A length that counts characters gives the same result as the text.
         ("{\"text\": \"漢字漢字漢\", \"length\": 15}\n{\"text\": \"漢字漢\", \"length\": 9}\n", [5, 3], "text"),
         ("{\"text\": \"abcde\", \"length\": 5}\n{\"text\": \"abc\", \"length\": 3}\n", [5, 3], "text"),
     ] {
@@ -181,14 +182,14 @@ fn a_tokenizer_counts_exactly() {
     for broken in ["", "{}", "[1, 2]", "{\"model\": {\"type\": \"BPE\"}}"] {
         assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
     }
-    // The crate panicked where the file ends or breaks within its decoder.
+    // Regression test: the crate panicked if the file ends or is invalid inside the decoder.
     for decoder in [r#"{"type" "#, r#"{"type": "ByteLevel"#, "nul"] {
         let broken = WORDS.replace(r#""decoder": null"#, &format!(r#""decoder": {decoder}"#));
         assert!(matches!(Tokenizer::read(broken.as_bytes()), Err(ImportError::Tokenizer { .. })), "{broken}");
     }
 }
 
-/// Columns of text are measured in tables too, and rows without text are left out.
+/// Text columns are also measured in tables, and rows without text are skipped.
 #[test]
 fn rows_without_text_are_left_out() {
     let good = "{\"text\": \"abc\"}\n".repeat(20);

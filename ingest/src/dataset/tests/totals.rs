@@ -1,4 +1,4 @@
-//! Totals, statistics, shares and other quantities that look like lengths of samples.
+//! Totals, statistics, shares and other quantities that look like sample lengths.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn is_told(report: &super::super::Report, words: &[&str]) -> bool {
     report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
 }
 
-/// Tokens of all samples of a shard, a batch, a source or a bin.
+/// Token totals over the samples of a shard, a batch, a source or a bin.
 #[test]
 fn totals_of_several_samples_are_asked_for() {
     for (file, column) in [
@@ -40,13 +40,13 @@ fn totals_of_several_samples_are_asked_for() {
     assert!(refusal("bin,tokens\n0-512,76800\n512-1024,40960\n").contains("tokens of all samples of each bin"));
     let lines = "{\"bin\": \"0-512\", \"tokens\": 76800}\n{\"bin\": \"512-1024\", \"tokens\": 40960}\n";
     assert_eq!(names(&asked(lines)), ["bin", "tokens"]);
-    // Lengths with counts, and a bin of each sample.
+    // Lengths with counts, and a bin per sample.
     let counted = import(b"num_tokens,num_samples\n512,3\n1024,2\n4096,1\n", None).expect("lengths with counts");
     assert_eq!(counted.report.parsed, 6);
     assert_eq!(rows("bucket,num_tokens\n0-512,300\n512-1024,700\n").0, [300, 700]);
     // The shard of each sample.
     assert_eq!(rows("shard,num_tokens\n0,540\n0,530\n1,550\n").0, [540, 530, 550]);
-    // A choice answers the question.
+    // The user's choice resolves the ambiguity.
     let options = Options { column: Some("num_tokens"), weight: Some(""), ..Options::default() };
     let file = b"shard,num_docs,num_tokens\n0,1200,540000\n1,1180,530000\n";
     let chosen = super::super::import(file, &options).expect("rows");
@@ -130,7 +130,7 @@ fn counts_of_prompts_and_completions_are_used() {
         assert_eq!(imported.dataset, expected, "{file}");
         assert!(imported.report.source.contains("samples per row in"), "{}", imported.report.source);
     }
-    // Two combinations of one sum.
+    // Two combinations with equal sum.
     let same = import(b"prompt_tokens,completion_tokens,n\n100,20,30\n80,40,7\n", None).expect("counts");
     assert_eq!(same.dataset, Dataset::Histogram { edges: vec![120.0, 120.0], counts: vec![37.0] });
     let beside = "prompt_tokens,completion_tokens,count,model\n100,20,30,a\n500,50,7,b\n";
@@ -166,7 +166,7 @@ fn tokens_of_media_are_added() {
     }
 }
 
-/// `input_tokens` of Anthropic does not include the tokens of a cache.
+/// Anthropic's `input_tokens` does not include cached tokens.
 #[test]
 fn tokens_of_a_cache_belong_to_the_prompt() {
     let file = "{\"usage\": {\"input_tokens\": 3, \"cache_creation_input_tokens\": 100, \"cache_read_input_tokens\": 2000, \"output_tokens\": 50}}\n{\"usage\": {\"input_tokens\": 40, \"cache_creation_input_tokens\": 0, \"cache_read_input_tokens\": 0, \"output_tokens\": 60}}\n";
@@ -176,7 +176,7 @@ fn tokens_of_a_cache_belong_to_the_prompt() {
     assert!(is_told(&report, &["without the cache"]), "{:?}", report.warnings);
     let flat = "input_tokens,cache_read_input_tokens,output_tokens\n3,2000,50\n40,0,60\n";
     assert_eq!(rows(flat).0, [2053, 100]);
-    // The prompt of OpenAI includes its cache.
+    // OpenAI's prompt count includes cached tokens.
     let openai = "prompt_tokens,cache_read_input_tokens,completion_tokens\n2003,2000,50\n40,0,60\n";
     assert_eq!(rows(openai).0, [2053, 100]);
 }
@@ -256,7 +256,7 @@ fn other_units_and_quantities_are_no_lengths() {
     );
 }
 
-/// Places of samples in a stream have the form of bins.
+/// Sample positions in a stream look like bins.
 #[test]
 fn places_of_samples_are_no_bins() {
     for file in [
@@ -287,7 +287,7 @@ fn packed_rows_are_taken_apart() {
     assert_eq!(rows(keyed).0, [2, 1, 2]);
     // Each row is one sample.
     assert_eq!(rows(&(row("position_ids", &[0, 1, 2], 3) + &row("position_ids", &[0, 1], 2))).0, [3, 2]);
-    // Lengths of something else.
+    // Lengths of another quantity.
     assert_eq!(rows(&row("seq_lens", &[900, 800], 3).repeat(2)).0, [3, 3]);
 }
 
@@ -303,7 +303,7 @@ fn padded_lists_are_told() {
     assert!(!is_told(&rows(plain).2, &["padded"]));
 }
 
-/// A page of `/rows` of the dataset viewer.
+/// A response of `/rows` from the dataset viewer.
 #[test]
 fn pages_of_the_viewer_are_told() {
     let row = |tokens: u32, cut: &str| {

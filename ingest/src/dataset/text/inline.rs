@@ -1,13 +1,13 @@
-//! Media inside texts, which are no text: placeholders and data in base64.
+//! Removes media from texts: placeholders and base64 data.
 
-/// Placeholders of media. `<image>` is counted as an image.
+/// Media placeholders. `<image>` counts as an image.
 const PLACEHOLDERS: [&str; 3] = ["<image>", "<video>", "<audio>"];
-/// Marks the end of the head of a data URI.
+/// End marker of a data URI header.
 const BASE64: &str = ";base64,";
-/// Longest head of a data URI, such as `data:image/png`.
+/// Maximum length of a data URI header, such as `data:image/png`.
 const MAX_HEAD: usize = 100;
 
-/// A text without its media, and the images among them; `None` if the text holds none.
+/// Returns the text without media, and the image count; `None` if the text contains no media.
 pub(super) fn without_media(text: &str) -> Option<(String, usize)> {
     let has_placeholders = PLACEHOLDERS.iter().any(|placeholder| text.contains(placeholder));
     let has_data = text.contains(BASE64);
@@ -20,7 +20,8 @@ pub(super) fn without_media(text: &str) -> Option<(String, usize)> {
     Some((plain, images + placed))
 }
 
-/// A text without its data URIs (`data:image/png;base64,...`), and the number of images.
+/// Removes data URIs (`data:image/png;base64,...`) from a text. Returns the text and the image
+/// count.
 fn without_data(text: &str) -> (String, usize) {
     let (mut plain, mut images, mut rest) = (String::new(), 0, text);
     while let Some(at) = rest.find("data:") {

@@ -1,12 +1,13 @@
-//! Lists and dictionaries as Python prints them, as JSON: `[{'role': 'user', 'content': "it's"}]`.
+//! Converts Python lists and dictionaries to JSON: `[{'role': 'user', 'content': "it's"}]`.
 
-/// Longest text that is converted, in bytes.
+/// Maximum length of a text that is converted, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Words of Python and of JSON.
+/// Python words and their JSON equivalents.
 const WORDS: [(&str, &str); 4] = [("None", "null"), ("True", "true"), ("False", "false"), ("nan", "null")];
 
-/// The JSON of a literal; `None` for a text that is too long or breaks off inside a string. NumPy prints no commas between the objects of
-/// an array, and `array([..], dtype=object)` around it.
+/// Returns the JSON of a literal; `None` if the text is too long or ends inside a string. NumPy
+/// prints no commas between the objects of an array, and writes `array([..], dtype=object)` around
+/// it.
 pub(super) fn json(text: &str) -> Option<String> {
     if text.len() > MAX_BYTES {
         return None;
@@ -39,13 +40,13 @@ pub(super) fn json(text: &str) -> Option<String> {
         };
         is_closed = matches!(first, '}' | ']') || (is_closed && (first.is_whitespace() || first == ')'));
     }
-    // What is left of `, dtype=object)`.
+    // The remainder of `, dtype=object)`.
     let end = json.trim_end().trim_end_matches(',').len();
     json.truncate(end);
     Some(json)
 }
 
-/// Writes a string of Python as one of JSON. Returns what follows it.
+/// Converts a Python string to a JSON string. Returns the remaining text.
 fn string<'t>(quote: char, text: &'t str, json: &mut String) -> Option<&'t str> {
     json.push('"');
     let mut letters = text.char_indices();

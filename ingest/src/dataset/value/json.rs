@@ -1,4 +1,5 @@
-//! Values and rows from JSON. Lists of numbers are stored up to a limit; every element is counted.
+//! Reads values and rows from JSON. The number of stored list elements is limited; all elements are
+//! counted.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,46 +12,47 @@ use super::super::names;
 use super::super::number::Number;
 use super::{List, MAX_ITEMS, Row, Value};
 
-/// Most values of a row, nested ones included.
+/// Maximum number of values in a row, including nested values.
 const MAX_VALUES: usize = 4_000_000;
-/// Most keys of a row; further ones are skipped.
+/// Maximum number of keys in a row; further keys are skipped.
 const MAX_KEYS: usize = 200;
-/// Numbers of a list that are stored where only their count is needed.
+/// Stored numbers per list if only the count is needed.
 const SHOWN_NUMBERS: usize = 16;
-/// Most numbers of a list that are stored where each of them is needed.
+/// Maximum stored numbers per list if all numbers are needed.
 const MAX_NUMBERS: usize = 1 << 20;
 
-/// Reads a value.
+/// Deserialization seed for a value.
 #[derive(Clone, Copy)]
 pub(in super::super) struct ValueSeed<'b> {
-    /// Values that may still be stored.
+    /// Number of values that may still be stored.
     budget: &'b Cell<usize>,
-    /// Most numbers of a list that are stored.
+    /// Maximum stored numbers per list.
     numbers: usize,
-    /// Most elements of a list.
+    /// Maximum number of list elements.
     items: usize,
-    /// Key of the value; empty for a value without a key.
+    /// Key of the value; empty if it has no key.
     name: &'b str,
 }
 
 impl<'b> ValueSeed<'b> {
-    /// Stores all elements of the outermost list, up to `items`; more are an error.
+    /// Creates a seed that stores all elements of the outermost list, up to `items`; further
+    /// elements cause an error.
     pub(in super::super) const fn whole(budget: &'b Cell<usize>, items: usize) -> Self {
         Self { budget, numbers: items, items, name: "" }
     }
 
-    /// The seed of a row.
+    /// Creates the seed of a row.
     const fn row(budget: &'b Cell<usize>) -> Self {
         Self { budget, numbers: SHOWN_NUMBERS, items: MAX_ITEMS, name: "" }
     }
 
-    /// The seed of the elements of a list or an object.
+    /// Creates the seed for the elements of a list or object.
     fn nested(self) -> Self {
         Self { numbers: self.numbers.min(MAX_ITEMS), items: self.items.min(MAX_ITEMS), name: "", ..self }
     }
 }
 
-/// Text of the error of a list that is too long.
+/// Error text for a list that is too long.
 pub(in super::super) const TOO_LONG: &str = "list too long";
 
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
@@ -128,7 +130,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
         let inner = self.nested();
-        // A column of pandas has a key for every row.
+        // A pandas column has a key per row.
         let is_whole = self.items > MAX_ITEMS;
         let most = if is_whole { self.items } else { MAX_KEYS };
         let mut members = Vec::new();
@@ -147,7 +149,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 }
 
-/// The number of an object of MongoDB's extended JSON: `{"$numberInt": "512"}`.
+/// Parses a number in MongoDB's extended JSON: `{"$numberInt": "512"}`.
 fn extended_number<'v>(members: &[(Cow<'_, str>, Value<'_>)]) -> Option<Value<'v>> {
     let [(name, Value::Text(digits))] = members else { return None };
     match &**name {
@@ -162,7 +164,7 @@ fn extended_number<'v>(members: &[(Cow<'_, str>, Value<'_>)]) -> Option<Value<'v
     }
 }
 
-/// A key, borrowed where it has no escapes.
+/// An object key; borrowed if it contains no escapes.
 pub(in super::super) struct Name<'de>(pub(in super::super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {

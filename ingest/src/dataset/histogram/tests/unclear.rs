@@ -1,4 +1,5 @@
-//! Files that look like histograms of lengths and hold another quantity, or hold lengths in another form.
+//! Files that look like length histograms but contain another quantity, or contain lengths in
+//! another format.
 
 use super::super::shares;
 use super::*;
@@ -58,7 +59,8 @@ fn printed_counts_need_a_name_of_lengths() {
     {
         assert!(refusal(text::read(input), input).contains("\"age\" is not a known name of lengths"), "{input}");
     }
-    // Without the last line it may be a table with row numbers: it is read as rows, and the user chooses.
+    // Without the last line, this may be a table with row numbers: it is read as rows, and the user
+    // chooses.
     let rows = "age\n35    12\n22     8\n41     3\n";
     assert_eq!(text::read(rows), None);
     for input in [
@@ -103,7 +105,7 @@ fn bins_have_the_name_of_lengths_or_of_bins() {
         let input = format!("{name},count\n0-10,3\n10-20,2\n");
         assert_eq!(read(csv(&input), &input).0, [0.0, 10.0, 20.0], "{name}");
     }
-    // A range of each sample.
+    // The range is a property of each sample.
     assert_eq!(csv("age_group,count,num_tokens\n0-10,3,512\n10-20,2,300\n"), None);
     for input in ["bin,count\n0,512\n1,300\n2,40\n", "bin,count\n1,512\n2,300\n", "value,count\n1,9\n2,4\n3,8\n"] {
         assert!(refusal(csv(input), input).contains("counts up by 1"), "{input}");
@@ -202,13 +204,13 @@ fn tables_between_semicolons() {
     );
 }
 
-/// Names of edges that are edges only as a pair, and centers: 384 is halfway between 256 and 512.
+/// Edges that are valid only as a pair, and centers: 384 is halfway between 256 and 512.
 #[test]
 fn further_names_of_edges() {
     for (left, right) in [("min", "max"), ("ge", "lt"), ("min_len", "max_len"), ("begin", "end"), ("start", "stop")] {
         let input = format!("{left},{right},count\n0,512,3\n512,1024,2\n");
         assert_eq!(read(csv(&input), &input).0, [0.0, 512.0, 1024.0], "{input}");
-        // A row of statistics for each source.
+        // One row of statistics per source.
         let input = format!("source,{left},{right},count\na,0,512,3\nb,512,1024,2\n");
         assert!(!matches!(csv(&input), Some(Ok(_))), "{input}");
     }
@@ -247,7 +249,8 @@ fn bins_of_equal_width_and_nested_histograms() {
     assert_eq!(document(other), None);
 }
 
-/// A text that names another quantity or another unit refuses a histogram; a text that is not understood is named.
+/// A text with another quantity or unit rejects the histogram; a text that is not understood
+/// appears in a warning.
 #[test]
 fn texts_of_a_histogram_are_checked() {
     let arrays = r#""hist": [5, 9, 2], "bin_edges": [256, 512, 1024, 2048]"#;
@@ -275,7 +278,7 @@ fn texts_of_a_histogram_are_checked() {
     }
 }
 
-/// Numbers of rows under the name of a count.
+/// Row numbers under a count name.
 #[test]
 fn numbers_of_rows_are_no_counts_in_a_table() {
     for input in [
@@ -289,7 +292,6 @@ fn numbers_of_rows_are_no_counts_in_a_table() {
     assert!(refusal(table::read(german, b';', None), german).contains("1204 with thousands separators"));
 }
 
-/// The last line of `value_counts()` before pandas 2 names the lengths.
 #[test]
 fn old_prints_of_value_counts_are_read() {
     let printed = "512     30\n1024    12\n256      3\nName: num_tokens, dtype: int64\n";

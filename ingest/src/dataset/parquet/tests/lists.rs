@@ -1,4 +1,4 @@
-//! Lists of identifiers with their masks and lengths, and texts inside structures.
+//! Token ID lists with masks and lengths, and texts inside structures.
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ListArray, StringArray, StructArray};
@@ -25,7 +25,7 @@ fn masks_lengths_and_labels_are_read() {
         assert_eq!(read(&file, None).0, expected, "{name}");
         let footer = Footer::read(&file, file.len() as u64).expect("a footer");
         let plan = footer.plan(&Options::default(), u64::MAX);
-        // Labels are mostly a copy of the identifiers.
+        // Labels are usually a copy of the token IDs.
         let expected = ["input_ids", name];
         assert_eq!(plan.columns, if name == "labels" { &expected[..1] } else { &expected });
     }
