@@ -1,4 +1,5 @@
-//! How long a log of 100 MB takes: a step of Megatron-LM, its timers, and two ranks' memory, over and over.
+//! Benchmark: parses a 100 MB log that repeats a Megatron-LM step, timer lines and memory lines for
+//! two ranks.
 
 use std::fmt::Write;
 

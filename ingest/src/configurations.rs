@@ -1,16 +1,18 @@
-//! Tables of training configurations: one configuration a row, to be estimated one by one.
+//! Reads tables of training configurations. Each row is one configuration and is estimated
+//! independently.
 //!
-//! A CSV (commas, semicolons or tabs, as the header has them) with any of the columns below, in any order. Case and
-//! surrounding blanks of names do not matter, nor does a byte order mark. Columns of other names are kept and
-//! otherwise ignored. A cell may be empty, a column may be missing: the default stands for it.
+//! The input is CSV. The delimiter (comma, semicolon or tab) is detected from the header. Columns
+//! may appear in any order, and unknown columns are copied but ignored. Column names are
+//! case-insensitive, surrounding blanks and a byte order mark are ignored. An empty cell or a
+//! missing column means the default.
 //!
-//! | column | holds | default |
+//! | column | values | default |
 //! |---|---|---|
 //! | `gpu` | a cluster preset, or a usual name such as H100-SXM | a100-80gb |
 //! | `n_gpus` | 1 to 1048576 | tp x pp x cp x dp |
-//! | `gpus_per_node` | 1 to 256 | as the preset, 8; n_gpus where that is less |
-//! | `model` | a model preset; a label where layers and hidden are given | none |
-//! | `preset` | a model preset; goes before model | none |
+//! | `gpus_per_node` | 1 to 256 | value in the preset, 8; n_gpus if smaller |
+//! | `model` | a model preset; a label if layers and hidden are given | none |
+//! | `preset` | a model preset; has priority over model | none |
 //! | `layers` | 1 to 1024 | 32 |
 //! | `hidden` | 16 to 131072 | 4096 |
 //! | `heads` | 1 to 1024 | hidden / 128, at least 1 |
@@ -21,7 +23,7 @@
 //! | `seq_len` | 1 to 16777216 | 2048 |
 //! | `causal` | true or false | true |
 //! | `n_experts` | 0 to 1024 | 0; 0 and 1 are a dense model |
-//! | `top_k` | 0 to 1024 | 2; without meaning in a dense model |
+//! | `top_k` | 0 to 1024 | 2; ignored for a dense model |
 //! | `tp` | 1 to 1048576 | 1 |
 //! | `pp` | 1 to 1048576 | 1 |
 //! | `dp` | 1 to 1048576 | n_gpus / (tp x pp x cp) |
@@ -31,33 +33,39 @@
 //! | `microbatch` | 1 to 65536 | 1 |
 //! | `global_batch` | 1 to 1048576 | dp x microbatch x 4 x pp |
 //! | `recompute` | none, selective, full | none |
-//! | `sequence_parallel` | true or false | true where tp > 1 |
-//! | `zero` | 0 to 3 | 1 where dp x cp > 1, else 0 |
+//! | `sequence_parallel` | true or false | true if tp > 1 |
+//! | `zero` | 0 to 3 | 1 if dp x cp > 1, else 0 |
 //! | `precision` | bf16, fp16, fp8, fp32 | bf16 |
 //! | `fsdp` | true or false | false |
 //!
-//! true and false may be written yes and no, or 1 and 0.
+//! Boolean cells also accept yes and no, or 1 and 0.
 //!
-//! # What the columns do not say
+//! # Fixed assumptions
 //!
-//! - A preset of `preset` or `model` fills the columns of the model that are not given, in place of their defaults.
-//! - A gated model of the row's own has RMS norms, rotary positions, no bias and an output head of its own; one that
-//!   is not gated has layer norms, biases everywhere, learned positions for `seq_len` tokens and an output head that
-//!   shares the embedding.
-//! - Attention is a fused kernel. With `recompute` selective the scores are stored, because that is what selective
-//!   recomputation saves; with `recompute` full too where the model is not gated and the device has no fp8, as before
-//!   fused attention. Models that are not gated then have dropout, others have none.
-//! - Sends between stages run beside computation with `vpp` above 1 on devices with fp8; otherwise ranks wait for them.
+//! - A preset in `preset` or `model` replaces the defaults for all model columns that are not
+//!   given.
+//! - A gated model without a preset has RMS norms, rotary positions, no bias and untied embeddings.
+//!   A model that is not gated has layer norms, biases in all layers, learned positions for
+//!   `seq_len` tokens and tied embeddings.
+//! - Attention is a fused kernel. With `recompute` selective, the attention scores are stored,
+//!   because selective recomputation saves exactly this memory. With `recompute` full, the scores
+//!   are stored if the model is not gated and the device has no fp8, as before fused attention. In
+//!   these two cases models that are not gated use dropout. All other models use none.
+//! - Sends between pipeline stages overlap with computation if `vpp` is above 1 and the device
+//!   supports fp8. Otherwise ranks wait for them.
 //! - fp16 is estimated as bf16.
-//! - Communication of gradients and weights is hidden behind computation from `zero` 1 on, and not hidden without.
-//! - `fsdp` true is `zero` 3, whatever `zero` holds.
-//! - Fewer devices than a node has are one node of so many.
+//! - Gradient and weight communication overlaps with computation if `zero` is at least 1, and is
+//!   exposed otherwise.
+//! - `fsdp` true means `zero` 3 and overrides `zero`.
+//! - If there are fewer devices than a node contains, the cluster is a single node with this device
+//!   count.
 //!
-//! # The answer
+//! # Output
 //!
-//! [`write`] repeats every row, cells unchanged, with the columns [`ANSWERS`] behind them. A row that contradicts
-//! itself has `feasible` false, no numbers and a `reason` that begins with the column; one that does not fit the
-//! devices' memory has its numbers too. A line with too few or too many cells keeps its place.
+//! [`write`] copies all input cells unchanged and appends the columns [`ANSWERS`]. An inconsistent
+//! row has `feasible` false, no numbers, and a `reason` that starts with the column name. A row
+//! that exceeds device memory also has its numbers. A line with too few or too many cells still
+//! produces a row at the same position.
 
 mod answer;
 mod architecture;
@@ -81,16 +89,16 @@ use cells::Cells;
 use presets::Presets;
 use records::{Record, Records};
 
-/// Largest table that is read.
+/// Maximum input size in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Most columns of a table.
+/// Maximum number of columns.
 pub const MAX_COLUMNS: usize = 1000;
 
-/// A table of configurations, whose rows are read as they are asked for.
+/// A table of configurations. Rows are parsed lazily.
 #[derive(Debug, Clone)]
 pub struct Table<'t> {
     header: Vec<String>,
-    /// The known column at each place of the header.
+    /// Known column at each header position.
     columns: Vec<Option<&'static str>>,
     records: Records<'t>,
     presets: Presets,
@@ -99,9 +107,9 @@ pub struct Table<'t> {
 /// One row of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What stands in it, as many cells as the header has.
+    /// Cells of the row, padded or cut to the header width.
     pub cells: StringRecord,
-    /// What it asks for, or why that cannot be.
+    /// Parsed configuration, or the reason for rejection.
     pub configuration: Result<Configuration, Refused>,
 }
 
@@ -134,24 +142,23 @@ pub fn read(bytes: &[u8]) -> Result<Table<'_>, ConfigurationsError> {
     Ok(Table { header, columns, records, presets: Presets::new() })
 }
 
-/// The known column of that name.
 fn known(name: &str) -> Option<&'static str> {
     let name = name.trim();
     COLUMNS.iter().map(|column| column.name).find(|column| column.eq_ignore_ascii_case(name))
 }
 
 impl Table<'_> {
-    /// Names of the columns as they stand in the file.
+    /// Returns the column names as written in the file.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// Columns that are kept and otherwise ignored.
+    /// Returns the names of unknown columns.
     pub fn ignored(&self) -> impl Iterator<Item = &str> {
         self.header.iter().zip(&self.columns).filter(|(_, known)| known.is_none()).map(|(name, _)| name.trim())
     }
 
-    /// The rows, in order.
+    /// Iterates over the rows in file order.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         let mut records = self.records.clone();
         std::iter::from_fn(move || records.next_record(Some(self.header.len())).map(|record| self.row(record)))
@@ -163,7 +170,7 @@ impl Table<'_> {
 
     fn row(&self, Record { mut cells, torn }: Record) -> Row {
         let (found, width) = (cells.len(), self.header.len());
-        // Spreadsheets end lines with commas for columns that are not there.
+        // Spreadsheets append commas for empty columns.
         let surplus = cells.iter().skip(width).any(|cell| !cell.is_empty());
         cells.truncate(width);
         (found..width).for_each(|_| cells.push_field(""));

@@ -1,35 +1,34 @@
-//! Unpacks gzip with a budget.
+//! Decompresses gzip with a size limit.
 
 use std::borrow::Cow;
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
-/// First bytes of a gzip stream.
+/// Magic bytes of a gzip stream.
 const MAGIC: &[u8] = b"\x1f\x8b";
 
-/// Why a stream is not unpacked.
+/// Decompression errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum GzipError {
-    /// More bytes than the budget.
+    /// The output exceeds the limit.
     TooLarge,
-    /// A gzip stream inside another.
+    /// The output is itself a gzip stream.
     Nested,
-    /// A broken or cut stream.
+    /// The stream is corrupt or truncated.
     Broken {
-        /// What could be unpacked.
+        /// Data decompressed before the error.
         unpacked: Vec<u8>,
-        /// What is wrong.
         detail: String,
     },
 }
 
-/// The bytes as they are, or unpacked where they are a gzip stream; at most `budget` of them.
+/// Decompresses gzip data and returns other data unchanged. The output has at most `budget` bytes.
 pub(crate) fn unpack(bytes: &[u8], budget: usize) -> Result<Cow<'_, [u8]>, GzipError> {
     if !bytes.starts_with(MAGIC) {
         return Ok(Cow::Borrowed(bytes));
     }
-    // Counted first: a buffer that grows takes three times the memory of its last size.
+    // The size is counted first, because a growing buffer needs up to three times its final size.
     let stream = || MultiGzDecoder::new(bytes).take(budget as u64 + 1);
     let size = count(&mut stream());
     if size > budget {
@@ -46,7 +45,7 @@ pub(crate) fn unpack(bytes: &[u8], budget: usize) -> Result<Cow<'_, [u8]>, GzipE
     }
 }
 
-/// Bytes up to the end or the first error.
+/// Returns the number of bytes before the end or the first error.
 fn count(stream: &mut impl Read) -> usize {
     let mut block = vec![0; 64 << 10];
     let mut size = 0;

@@ -1,14 +1,14 @@
-//! Configuration files of training jobs, read into scenarios.
+//! Converts configuration files of training jobs to scenarios.
 //!
-//! | format | recognised by |
+//! | format | detected by |
 //! |---|---|
-//! | Hugging Face `config.json` | a JSON object with `model_type`, `architectures` or the size of a model |
+//! | Hugging Face `config.json` | a JSON object with `model_type`, `architectures` or model dimensions |
 //! | torchtitan job file | TOML with a `[model]` section that names a model |
-//! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a relative, in a script, a list of arguments or a test's YAML |
+//! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a related option in a script, an argument list or a test's YAML |
 //!
-//! A file states only part of a scenario. [`JobConfig`] lists the settings that were read, with their keys, the values that
-//! were assumed, the parts of the model or job that a scenario cannot hold, and the keys that were not recognised. Values of
-//! keys that were not recognised are never returned: launch scripts hold secrets.
+//! A file defines only part of a scenario. [`JobConfig`] lists the settings that were read with
+//! their keys, assumed values, model or job features that a scenario cannot represent, and unknown
+//! keys. Values of unknown keys are never returned because launch scripts contain secrets.
 
 mod arguments;
 mod document;
@@ -32,16 +32,16 @@ use serde::{Deserialize, Serialize};
 use keys::Keys;
 use settings::Settings;
 
-/// Largest file that is read, in bytes.
+/// Maximum file size in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// Most keys of a file.
+/// Maximum number of keys in a file.
 pub const MAX_KEYS: usize = 5_000;
 
 /// Format of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigFormat {
-    /// `config.json` of a Hugging Face model: the architecture alone.
+    /// Hugging Face `config.json`, which contains only the architecture.
     HuggingFaceModel,
     /// Command-line arguments of Megatron-LM or Megatron-DeepSpeed.
     Megatron,
@@ -49,27 +49,27 @@ pub enum ConfigFormat {
     Torchtitan,
 }
 
-/// A configuration file as a scenario, with the report of how it was read.
+/// A scenario read from a configuration file, with a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobConfig {
-    /// Format of the file.
+    /// Detected format.
     pub format: ConfigFormat,
-    /// The scenario. It is not validated: a file may hold contradictory degrees.
+    /// The scenario. It is not validated: a file may contain contradictory degrees.
     pub scenario: Scenario,
-    /// Settings that were read, in the order of the file's keys.
+    /// Settings that were read, in file order.
     pub read: Vec<ReadSetting>,
-    /// Values that the file does not state, one sentence each.
+    /// Values assumed because the file does not contain them, one sentence each.
     pub assumed: Vec<String>,
-    /// Stated parts of the model or job that the scenario cannot hold, one sentence each.
+    /// Model or job features that a scenario cannot represent, one sentence each.
     pub not_modelled: Vec<String>,
-    /// Keys that were not recognised.
+    /// Unknown keys.
     pub unknown: Vec<String>,
 }
 
-/// Reads a configuration file. `name` becomes part of the scenario's title.
+/// Reads a configuration file. `name` becomes part of the scenario title.
 ///
 /// # Errors
-/// The file is too large, no text, of an unknown format, or a key holds a value that cannot be used.
+/// The file is too large, is not text, has an unknown format, or contains an invalid value.
 pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
     if bytes.len() > MAX_BYTES {
         return Err(JobConfigError::TooLarge);
@@ -89,7 +89,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
     Ok(keys.finish(format, scenario))
 }
 
-/// The format of a text and its keys.
+/// Detects the format and parses the keys.
 fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     let trimmed = text.trim_start();
     if trimmed.is_empty() {
@@ -103,7 +103,8 @@ fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
             Err(JobConfigError::Unknown)
         };
     }
-    // Arguments come first: a script with a line `a = "b"` is not TOML, and a job file has no `--num-layers`.
+    // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
+    // `--num-layers`.
     let keys = arguments::read(text)?;
     if megatron::is_megatron(&keys) {
         if let Some(model) = megatron::other_model(text) {

@@ -1,4 +1,4 @@
-//! The table of estimates: what the question's table held, and what its rows come to.
+//! Writes the estimates: the input cells followed by the result columns.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use planner::estimate::{Configuration, Estimate, Inconsistent};
 
 use super::{Refused, Table};
 
-/// Columns that are written behind those of the question.
+/// Columns appended after the input columns.
 pub const ANSWERS: [&str; 9] = [
     "iteration_time_s",
     "tokens_per_s_per_gpu",
@@ -19,34 +19,35 @@ pub const ANSWERS: [&str; 9] = [
     "reason",
 ];
 
-/// What a table came to.
+/// Row counts of an estimated table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Rows below the header.
+    /// Number of rows below the header.
     pub rows: u64,
-    /// Of them, those that can be trained so.
+    /// Number of feasible rows.
     pub feasible: u64,
-    /// The others by the first thing that stands against them, most frequent first.
+    /// Infeasible rows grouped by their first failed check, most frequent first.
     pub infeasible: Vec<Obstacle>,
 }
 
-/// Rows that fail at the same thing.
+/// Rows that fail the same check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// A column; `memory` where the devices are too small, `layout` where the planner refuses.
+    /// A column name, `memory` if device memory is too small, or `layout` if the planner rejects
+    /// the layout.
     pub what: &'static str,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The first of them; the header is row 1.
+    /// Number of the first such row. The header is row 1.
     pub first: u64,
-    /// Why that one.
+    /// Reason for the first such row.
     pub reason: String,
 }
 
-/// Estimates every row and writes the answer as CSV.
+/// Estimates all rows and writes the result as CSV.
 ///
 /// # Errors
-/// Those of `out`.
+/// I/O errors from `out`.
 pub fn write(
     table: &Table<'_>,
     mut estimate: impl FnMut(&Configuration) -> Result<Estimate, Inconsistent>,
@@ -87,10 +88,10 @@ impl Summary {
     }
 }
 
-/// What stands behind a row's own cells.
+/// Result columns of one row.
 struct Answer {
     numbers: [String; 7],
-    /// What stands against it, and why.
+    /// Failed check and reason.
     obstacle: Option<(&'static str, String)>,
 }
 
@@ -120,16 +121,15 @@ impl Answer {
     }
 }
 
-/// Bytes of a GiB.
 const GIB: f64 = 1_073_741_824.0;
 
-/// A number with six significant digits, without an exponent.
+/// Formats a number with six significant digits, without an exponent.
 fn significant(number: f64) -> String {
     let rounded = format!("{number:.5e}").parse().unwrap_or(number);
     format!("{rounded}")
 }
 
-/// The error of the output itself, so that a pipe that was closed is told from others.
+/// Returns the underlying I/O error, so that callers can detect a closed pipe.
 fn closed(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -1,4 +1,4 @@
-//! The model of a row: a preset with the row's changes, or the row's own.
+//! Builds the model of a row, either from a preset or from the row's columns.
 
 use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
 
@@ -8,10 +8,10 @@ use super::column::{
 };
 use super::presets::Presets;
 
-/// Width of a head where only the width of the model is given.
+/// Head size if the row gives only the hidden size.
 const HEAD_WIDTH: u32 = 128;
 
-/// The model of a row and the length of its sequences.
+/// Returns the model and the sequence length in tokens.
 pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), Refused> {
     let length = cells.whole(SEQ_LEN)?.unwrap_or(2048);
     let (name, mut module) = match preset(cells, presets)? {
@@ -26,7 +26,7 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
     Ok((Model { name, modules: vec![module] }, length))
 }
 
-/// The preset that a row names. What stands below `model` is a label where the row describes the model itself.
+/// Returns the preset that the row names. If the row describes the model, `model` is only a label.
 fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model>, Refused> {
     let described = cells.text(LAYERS).is_some() && cells.text(HIDDEN).is_some();
     for (column, label) in [(PRESET, false), (MODEL, described)] {
@@ -40,11 +40,11 @@ fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model
     Ok(None)
 }
 
-/// A preset's module with what the row gives.
+/// Applies the row's values to a preset module.
 fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Refused> {
     let heads = cells.whole(HEADS)?.unwrap_or(preset.heads);
     let kv_heads = if preset.kv_heads == preset.heads { heads } else { preset.kv_heads };
-    // A table of positions is as long as the sequences that are trained on.
+    // The position table must cover the training sequence length.
     let positions = if preset.learned_positions > 0 { preset.learned_positions.max(length) } else { 0 };
     Ok(Module {
         layers: cells.whole(LAYERS)?.unwrap_or(preset.layers),
@@ -59,7 +59,7 @@ fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Refu
     })
 }
 
-/// The module that a row describes: gated ones in the manner of Llama, others in that of GPT-3.
+/// Builds a module from the row's columns: Llama style if gated, GPT-3 style otherwise.
 fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
     let hidden = cells.whole(HIDDEN)?.unwrap_or(4096);
     let heads = cells.whole(HEADS)?.unwrap_or((hidden / HEAD_WIDTH).max(1));

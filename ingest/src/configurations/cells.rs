@@ -1,40 +1,40 @@
-//! The cells of one row by column, and why a row is refused.
+//! Access to the cells of a row by column, and rejection reasons.
 
 use csv::StringRecord;
 
 use super::column::{Column, Holds};
 
-/// Why a row cannot be: the column, and what is wrong with it.
+/// Reason why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{column}: {says}")]
 pub struct Refused {
-    /// The column.
+    /// Column that causes the rejection.
     pub column: &'static str,
-    /// The value, and what is wrong with it.
+    /// The invalid value and the reason.
     pub says: String,
 }
 
-/// Refuses a row for what stands in a column.
+/// Rejects a row because of the value in `column`.
 pub(super) fn refuse<T>(column: Column, says: impl Into<String>) -> Result<T, Refused> {
     Err(Refused { column: column.name, says: says.into() })
 }
 
-/// The cells of one row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cells<'t> {
-    /// The known column at each place of the row.
+    /// Known column at each cell position.
     pub(super) columns: &'t [Option<&'static str>],
     pub(super) record: &'t StringRecord,
 }
 
 impl<'t> Cells<'t> {
-    /// What stands in a column; `None` where there is no such column or nothing in it.
+    /// Returns the cell text; `None` if the column is missing or the cell is empty.
     pub(super) fn text(self, column: Column) -> Option<&'t str> {
         let index = self.columns.iter().position(|name| *name == Some(column.name))?;
         self.record.get(index).map(str::trim).filter(|cell| !cell.is_empty())
     }
 
-    /// A whole number in the column's range; decimals that are zero are accepted, because data frames write them.
+    /// Parses an integer in the column's range. Zero decimals (`8.0`) are accepted because data
+    /// frames write them.
     pub(super) fn whole(self, column: Column) -> Result<Option<u32>, Refused> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && number.fract() == 0.0);
@@ -46,7 +46,6 @@ impl<'t> Cells<'t> {
         Ok(Some(number as u32))
     }
 
-    /// Yes or no.
     pub(super) fn flag(self, column: Column) -> Result<Option<bool>, Refused> {
         let Some(text) = self.text(column) else { return Ok(None) };
         match text.to_lowercase().as_str() {
@@ -56,7 +55,7 @@ impl<'t> Cells<'t> {
         }
     }
 
-    /// The place of the cell's word among those that the column may hold; the first where it is empty.
+    /// Returns the index in the column's word list; 0 if the cell is empty.
     pub(super) fn word(self, column: Column) -> Result<usize, Refused> {
         let Some(text) = self.text(column) else { return Ok(0) };
         let words = if let Holds::Word(words) = column.holds { words } else { &[] };
@@ -65,7 +64,7 @@ impl<'t> Cells<'t> {
     }
 }
 
-/// A cell in quotes, short and on one line.
+/// Quotes a cell for messages, shortened and on a single line.
 pub(super) fn quoted(text: &str) -> String {
     format!("{:?}", clipped(text))
 }

@@ -1,28 +1,28 @@
-//! The columns that are understood, what they hold and what stands for an empty cell.
+//! Definitions of the known columns: names, values and defaults.
 
 use std::fmt::Write;
 
-/// A column that is understood.
+/// A known column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     /// Name in the header.
     pub name: &'static str,
-    /// What its cells hold.
+    /// Type and range.
     pub holds: Holds,
-    /// What an empty cell, or a table without the column, means.
+    /// Default for an empty cell or a missing column, as text.
     pub default: &'static str,
 }
 
-/// What the cells of a column hold.
+/// Type and range of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// A whole number from the first to the second.
+    /// An integer in an inclusive range.
     Whole(u32, u32),
-    /// true, yes, 1, or false, no, 0.
+    /// `true`, `yes`, `1`, `false`, `no` or `0`.
     Flag,
-    /// One of these words.
+    /// One of a list of words.
     Word(&'static [&'static str]),
-    /// A name; this says of what.
+    /// A name. The string describes the named item.
     Name(&'static str),
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Display for Holds {
     }
 }
 
-/// Most devices of a cluster: 4,096 nodes of 256, as in scenarios.
+/// Maximum device count, 4,096 nodes with 256 devices, as in scenarios.
 const MAX_DEVICES: u32 = 4096 * 256;
 
 const fn whole(name: &'static str, least: u32, most: u32, default: &'static str) -> Column {
@@ -87,7 +87,7 @@ pub(super) const ZERO: Column = whole("zero", 0, 3, "1 where dp x cp > 1, else 0
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
 
-/// Every column that is understood.
+/// All known columns.
 pub const COLUMNS: [Column; 29] = [
     GPU,
     N_GPUS,
@@ -120,7 +120,7 @@ pub const COLUMNS: [Column; 29] = [
     FSDP,
 ];
 
-/// The columns as text for people, one a line.
+/// Returns a help text with one column per line.
 pub fn describe_columns() -> String {
     let mut text = String::new();
     for Column { name, holds, default } in COLUMNS {

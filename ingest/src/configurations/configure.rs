@@ -1,4 +1,4 @@
-//! One row as a configuration.
+//! Converts a row to a configuration.
 
 use planner::cluster::Cluster;
 use planner::estimate::Configuration;
@@ -11,13 +11,13 @@ use super::column::{FSDP, PRECISION, RECOMPUTE, SEQUENCE_PARALLEL, ZERO};
 use super::degrees::Degrees;
 use super::presets::Presets;
 
-/// The configuration of a row, with its defaults.
+/// Builds the configuration of a row and fills in defaults.
 pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Configuration, Refused> {
     let degrees = Degrees::read(cells)?;
     let cluster = degrees.cluster(cells, presets)?;
     let (mut model, sequence_length) = architecture::read(cells, presets)?;
     let training = training(cells, degrees, &cluster, model.modules[0].gated)?;
-    // Models of the time of separate attention kernels were trained with dropout.
+    // Models from the time before fused attention were trained with dropout.
     let separate = training.attention == AttentionKernel::Unfused;
     for module in &mut model.modules {
         module.dropout |= separate && !module.gated;
@@ -44,19 +44,20 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
     let replicated = degrees.data > 1 || degrees.context > 1;
     let given = cells.whole(ZERO)?.unwrap_or(u32::from(replicated));
     let zero = if cells.flag(FSDP)?.unwrap_or(false) { 3 } else { given };
-    // Machines without fp8 are of the generation before it. GPT-style models that recompute there were trained before
-    // fused attention, and to recompute the attention core alone pays only where its scores are stored.
+    // Devices without fp8 predate the current generation. GPT-style models with recomputation on
+    // such devices were trained before fused attention. Selective recomputation only saves memory
+    // if attention scores are stored.
     let earlier = cluster.device.fp8_tflops.is_none();
     let before_fused = earlier && !gated && recompute == Recompute::Full;
     let separate = recompute == Recompute::Selective || before_fused;
     Ok(Training {
         recompute,
         attention: if separate { AttentionKernel::Unfused } else { AttentionKernel::Flash },
-        // Megatron-LM runs sends beside computation with interleaving only, and only since 2023.
+        // Megatron-LM overlaps sends with computation only with interleaving, and only since 2023.
         overlapped_sends: degrees.chunks > 1 && !earlier,
         sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1),
         distributed_optimizer: zero >= 1,
-        // Frameworks that shard the state hide its communication behind computation.
+        // Frameworks with sharded optimizer state overlap its communication with computation.
         data_overlap: if zero >= 1 { 1.0 } else { 0.0 },
         precision,
         zero: Some(zero),

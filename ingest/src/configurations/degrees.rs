@@ -1,4 +1,4 @@
-//! Devices, degrees and batch of a row, and whether they go together.
+//! Device count, parallel degrees and batch size of a row, with consistency checks.
 
 use planner::cluster::Cluster;
 use planner::model::Module;
@@ -7,7 +7,7 @@ use super::cells::{Cells, Refused, quoted, refuse};
 use super::column::{CP, DP, EP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, MICROBATCH, N_GPUS, PP, SEQ_LEN, TP, VPP};
 use super::presets::Presets;
 
-/// The degrees of a row, which go together.
+/// Consistent parallel degrees of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Degrees {
     pub(super) tensor: u32,
@@ -21,7 +21,7 @@ pub(super) struct Degrees {
 }
 
 impl Degrees {
-    /// Reads the degrees; what is absent follows from what is there.
+    /// Reads the degrees and derives missing values from the given ones.
     pub(super) fn read(cells: Cells<'_>) -> Result<Self, Refused> {
         let [tensor, pipeline, context, expert, chunks, microbatch] = {
             let one = |column| cells.whole(column).map(|degree| degree.unwrap_or(1));
@@ -57,7 +57,7 @@ impl Degrees {
         Ok(Self { tensor, pipeline, data, context, expert, chunks, microbatch, global_batch })
     }
 
-    /// The cluster of so many devices.
+    /// Returns the cluster with this device count.
     pub(super) fn cluster(self, cells: Cells<'_>, presets: &Presets) -> Result<Cluster, Refused> {
         let name = cells.text(GPU).unwrap_or(GPU.default);
         let preset = match presets.cluster(name) {
@@ -77,7 +77,7 @@ impl Degrees {
         Ok(Cluster { nodes, devices_per_node, ..preset.clone() })
     }
 
-    /// Whether a model can be cut so.
+    /// Checks that the degrees divide the model dimensions.
     pub(super) fn check(self, module: &Module, length: u32) -> Result<(), Refused> {
         let Self { tensor, pipeline, data, context, expert, chunks, .. } = self;
         if !module.heads.is_multiple_of(tensor) {

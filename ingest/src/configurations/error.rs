@@ -1,40 +1,34 @@
-//! Why a table of configurations is refused as a whole.
+//! Errors that reject a complete table.
 
 use super::{MAX_BYTES, MAX_COLUMNS};
 
-/// Why a table of configurations is refused as a whole: what is wrong, and the remedy.
+/// Error that rejects a complete table. The message contains the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationsError {
-    /// No bytes, or nothing but white space.
+    /// The input is empty or only white space.
     #[error("the table is empty; its first line names the columns, for example gpu,n_gpus,model,tp,pp")]
     Empty,
-    /// More bytes than are read.
+    /// The input exceeds [`MAX_BYTES`](super::MAX_BYTES).
     #[error("the table has more than {MAX_BYTES} bytes; cut it into parts")]
     TooLarge,
-    /// More columns than are read.
+    /// The header exceeds [`MAX_COLUMNS`](super::MAX_COLUMNS).
     #[error("the table has {columns} columns, more than {MAX_COLUMNS}")]
-    TooManyColumns {
-        /// Columns of the header.
-        columns: usize,
-    },
-    /// Not text, or not in UTF-8.
+    TooManyColumns { columns: usize },
+    /// The input is not UTF-8 text.
     #[error("the table is not UTF-8 text ({detail}); save it as CSV in UTF-8")]
     NotText {
-        /// Where it stops being UTF-8.
+        /// Position of the first invalid byte.
         detail: String,
     },
-    /// None of the columns is known.
+    /// The header contains no known column.
     #[error("the first line names no known column ({found}); known are {}", known())]
     NoHeader {
-        /// What stands there.
+        /// Text found instead of a header.
         found: String,
     },
-    /// A known column stands in the header twice.
+    /// A known column appears twice in the header.
     #[error("two columns are named {column}; remove one of them")]
-    RepeatedColumn {
-        /// The column.
-        column: &'static str,
-    },
+    RepeatedColumn { column: &'static str },
 }
 
 fn known() -> String {

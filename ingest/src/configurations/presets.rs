@@ -1,11 +1,11 @@
-//! Presets of machines and models by the names that people give them.
+//! Finds device and model presets by common names.
 
 use planner::cluster::Cluster;
 use planner::cluster::presets::{ClusterPreset, clusters};
 use planner::model::presets::{ModelPreset, models};
 use planner::model::{Model, ModuleRole};
 
-/// Names of devices beside their presets' own, with blanks, dashes, maker and socket left out.
+/// Alternative device names, normalized: without blanks, dashes, vendor and socket.
 const DEVICE_ALIASES: [(&str, &str); 20] = [
     ("a100", "a100-80gb"),
     ("a10080g", "a100-80gb"),
@@ -29,7 +29,7 @@ const DEVICE_ALIASES: [(&str, &str); 20] = [
     ("huaweiascend910b", "ascend-910b"),
 ];
 
-/// Every preset, ready to be asked for often.
+/// All presets, loaded once.
 #[derive(Debug, Clone)]
 pub(super) struct Presets {
     clusters: Vec<ClusterPreset>,
@@ -41,7 +41,7 @@ impl Presets {
         Self { clusters: clusters(), models: models() }
     }
 
-    /// The preset of a device; where there is none, the identifiers that there are.
+    /// Finds a device preset. The error lists the available identifiers.
     pub(super) fn cluster(&self, name: &str) -> Result<&Cluster, String> {
         let wanted = device_key(name);
         let id = DEVICE_ALIASES.iter().find(|(alias, _)| *alias == wanted).map(|(_, id)| *id);
@@ -50,7 +50,7 @@ impl Presets {
         found.ok_or_else(|| listed(self.clusters.iter().map(|preset| preset.id)))
     }
 
-    /// The preset of a language model; where there is none, the identifiers that there are.
+    /// Finds a language model preset. The error lists the available identifiers.
     pub(super) fn model(&self, name: &str) -> Result<&Model, String> {
         let wanted = key(name);
         let text = || self.models.iter().filter(|preset| is_language_model(&preset.model));
@@ -59,7 +59,8 @@ impl Presets {
     }
 }
 
-/// Rows say nothing of images and clips, so that models which read or make them cannot be asked for.
+/// True for models without image or video input and output. Rows have no columns for images and
+/// clips.
 fn is_language_model(model: &Model) -> bool {
     model.modules.len() == 1 && model.modules.iter().all(|module| module.role == ModuleRole::Backbone)
 }
@@ -68,12 +69,12 @@ fn listed<'p>(ids: impl Iterator<Item = &'p str>) -> String {
     ids.collect::<Vec<_>>().join(", ")
 }
 
-/// A name without what people leave out or write differently.
+/// Normalizes a name for comparison.
 fn key(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// That of a device, without its maker and its socket: SXM, SXM2 and so on.
+/// Normalizes a device name: removes vendor and socket (SXM, SXM2, ...).
 fn device_key(name: &str) -> String {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric());
@@ -121,7 +122,7 @@ mod tests {
         for name in ["llama-2-7b", "Llama-2 7B", "LLAMA2_7B"] {
             assert_eq!(presets.model(name).unwrap().name, "Llama-2 7B", "{name}");
         }
-        // A row cannot say how many images a sequence holds.
+        // A row has no column for images per sequence.
         assert!(presets.model("vlm-s").unwrap_err().contains("gpt-3-175b"));
     }
 }

@@ -1,4 +1,4 @@
-//! Tables as people write them, and what every column does.
+//! Tests with realistic tables and for each column.
 
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
@@ -7,14 +7,12 @@ use proptest::prelude::*;
 
 use super::{ANSWERS, COLUMNS, Column, ConfigurationsError, Summary, Table, read, write};
 
-/// The only row of a table.
 fn row(table: &str) -> Result<Configuration, String> {
     let rows: Vec<_> = read(table.as_bytes()).unwrap().rows().collect();
     let [row] = rows.as_slice() else { panic!("{table}: {} rows", rows.len()) };
     row.configuration.clone().map_err(|refused| refused.to_string())
 }
 
-/// A row of the given columns.
 fn with(columns: &[(&str, &str)]) -> Result<Configuration, String> {
     let (names, cells): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
     row(&format!("{}\n{}\n", names.join(","), cells.join(",")))
@@ -130,7 +128,7 @@ fn a_preset_fills_what_the_row_leaves_open() {
     assert_eq!(module.learned_positions, 4096);
     let two = with(&[("preset", "llama-2-7b"), ("heads", "64"), ("model", "run 17")]).unwrap();
     assert_eq!((two.model.modules[0].heads, two.model.modules[0].kv_heads), (64, 64));
-    // A name of the user's own stands beside a model that the row describes.
+    // A custom name is a label if the row describes the model.
     let own = with(&[("model", "GPT 22B"), ("layers", "48"), ("hidden", "6144")]).unwrap();
     assert_eq!((own.model.name.as_str(), own.model.modules[0].heads), ("GPT 22B", 48));
 }
@@ -245,7 +243,7 @@ fn lines_of_another_width_keep_their_place() {
     assert_eq!(table.ignored().collect::<Vec<_>>(), ["Note", ""]);
 }
 
-/// A cell of a column: mostly what it may hold, up to the ends of its range.
+/// Generates a cell, mostly valid values including range limits.
 fn cell(column: Column) -> impl Strategy<Value = String> {
     let (least, most) = if let super::Holds::Whole(least, most) = column.holds { (least, most) } else { (0, 3) };
     let small = (least..=most.min(64)).prop_map(|value| value.to_string());
@@ -269,7 +267,7 @@ proptest! {
         prop_assert!(table.rows().all(|row| row.cells.len() == 3));
     }
 
-    /// Any values, the largest too, are estimated or refused, one row of answer for one of the question.
+    /// Arbitrary values, including range limits, produce one output row per input row.
     #[test]
     fn rows_in_are_rows_out(rows in prop::collection::vec(COLUMNS.map(cell), 1..20)) {
         let names = COLUMNS.map(|column| column.name).join(",");
@@ -277,7 +275,7 @@ proptest! {
         let (out, summary) = answered(&table);
         prop_assert_eq!(out.lines().count(), rows.len() + 1);
         prop_assert_eq!(summary.rows as usize, rows.len());
-        // What the planner would refuse is refused by the name of a column before.
+        // Column checks reject everything that the planner would reject.
         prop_assert!(summary.infeasible.iter().all(|obstacle| obstacle.what != "layout"), "{:?}", summary.infeasible);
         let refused: u64 = summary.infeasible.iter().map(|obstacle| obstacle.rows).sum();
         prop_assert_eq!(summary.feasible + refused, summary.rows);

@@ -1,8 +1,10 @@
-//! Arguments of a command line, in any place: a script, a list with one argument a line, or the YAML of a test.
+//! Extracts command-line arguments from a script, a list with one argument per line, or a test's
+//! YAML.
 //!
-//! Quotes count as blanks, so that `ARGS="--num-layers 24"` and `ARGS=(--num-layers 24)` are read alike. Variables are replaced
-//! by the values that the file gives them, `${NAME:-default}` by its default. Of several values in branches the last counts, of a loop
-//! the first; both are reported. Nothing is executed.
+//! Quotes count as blanks, so `ARGS="--num-layers 24"` and `ARGS=(--num-layers 24)` are equivalent.
+//! Variables are replaced by the values assigned in the file, and `${NAME:-default}` by its
+//! default. If branches assign several values, the last value is used. For a loop, the first value
+//! is used. Both cases are reported. Nothing is executed.
 
 mod expand;
 mod shell;
@@ -12,12 +14,13 @@ use super::{JobConfigError, document, megatron};
 use expand::{Variables, arithmetic, defaults, replace};
 use shell::{Branches, Statement};
 
-/// Most values of a loop that are shown.
+/// Maximum number of loop values shown in a report.
 const SHOWN_VALUES: usize = 8;
 
-/// Arguments without their dashes, underscores as dashes; environment variables with a `$`, SLURM directives with `#SBATCH`.
+/// Returns arguments without leading dashes, with underscores replaced by dashes. Environment
+/// variables have the prefix `$`, SLURM directives the prefix `#SBATCH`.
 ///
-/// The text of a here-document is no argument of the script, unless the script has no arguments of a model without it.
+/// Arguments in a here-document are ignored unless the script has no model arguments outside it.
 pub(super) fn read(text: &str) -> Result<Keys, JobConfigError> {
     let script = shell::without_here_documents(text);
     if script.left_out.is_empty() {
@@ -33,14 +36,15 @@ pub(super) fn read(text: &str) -> Result<Keys, JobConfigError> {
     Ok(keys)
 }
 
-/// The arguments of a script; `text` is the file, which may hold a configuration of DeepSpeed.
+/// Reads the arguments of a script. `text` is the complete file, which may contain a DeepSpeed
+/// configuration.
 fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
     let mut keys = Keys::default();
     let mut variables = Variables::new();
     let mut branches = Branches::default();
     for line in lines(script) {
         if let Some(directive) = line.trim_start().strip_prefix("#SBATCH") {
-            // Short options have a long form: -N 4 is --nodes=4.
+            // Converts short options to their long form: `-N 4` is `--nodes=4`.
             let directive = directive.replace(" -N ", " --nodes=").replace(" -C ", " --constraint=");
             read_words(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
             if let Some(nodes) = keys.peek("#SBATCH nodes") {
@@ -68,7 +72,8 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
     }
     keys.enter_branch(false);
     if let Some(block) = json_block(text) {
-        // A block that is no JSON, for example an awk program, is not the script's DeepSpeed configuration.
+        // A block that is not valid JSON, for example an awk program, is not a DeepSpeed
+        // configuration.
         if let Ok(configuration) = document::json(&replace_all(block, &variables)) {
             keys.adopt("deepspeed.", configuration)?;
         }
@@ -76,7 +81,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
     Ok(keys)
 }
 
-/// Whether a line only prints a text: `echo "--global-batch-size 4096 is too big"`.
+/// True if a line only prints text: `echo "--global-batch-size 4096 is too big"`.
 fn is_message(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
     matches!(first, "echo" | "printf") && !line.contains([';', '&', '|', '>', '`'])
@@ -90,7 +95,7 @@ fn run(statement: Statement, variables: &mut Variables, keys: &mut Keys) -> Resu
             let value = replace(&expression, variables);
             set(name, value, variables, keys)
         }
-        // The value depends on how often the statement runs. Uses of the variable are refused.
+        // The value depends on the number of executions, so uses of this variable are rejected.
         Statement::Change { name } => {
             variables.remove(&name);
             Ok(())
@@ -116,7 +121,8 @@ fn run(statement: Statement, variables: &mut Variables, keys: &mut Keys) -> Resu
     }
 }
 
-/// Sets a variable. A value with arguments is a list of them, which are read from the line.
+/// Sets a variable. Values that contain arguments are skipped, because the line itself is scanned
+/// for them.
 fn set(name: String, value: String, variables: &mut Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
     if !value.contains("--") {
         keys.push(format!("${name}"), value.clone())?;
@@ -125,7 +131,7 @@ fn set(name: String, value: String, variables: &mut Variables, keys: &mut Keys) 
     Ok(())
 }
 
-/// The lines from the last one that is `{` to the next one that is `}`.
+/// Returns the lines from the last line `{` to the next line `}`.
 fn json_block(text: &str) -> Option<&str> {
     let start = text.rfind("\n{").map(|start| start + 1)?;
     let end = text[start..].find("\n}")? + 2;
@@ -136,7 +142,7 @@ fn replace_all(text: &str, variables: &Variables) -> String {
     text.lines().map(|line| replace(line, variables)).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines, with those joined that end in a backslash.
+/// Splits text into lines and joins lines that end with a backslash.
 fn lines(text: &str) -> Vec<String> {
     let mut joined = vec![String::new()];
     for line in text.lines() {
@@ -159,7 +165,7 @@ fn without_comment(line: &str) -> &str {
     start.map_or(line, |(index, _)| &line[..index])
 }
 
-/// The line with the blanks in `$(( 4 * 8 ))` removed, so that it is one word.
+/// Removes blanks inside `$(( 4 * 8 ))`, so that the expression is a single word.
 fn compact_arithmetic(line: &str) -> String {
     let mut compact = String::with_capacity(line.len());
     let mut from = 0;
@@ -172,7 +178,7 @@ fn compact_arithmetic(line: &str) -> String {
     compact
 }
 
-/// Adds every `--name value...` of a line.
+/// Adds all `--name value...` arguments in a line.
 fn read_words(line: &str, prefix: &str, variables: &Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
     let plain = line.replace(['"', '\''], " ").replace("=(", "= (");
     let mut words = plain.split_whitespace().map(without_array_brackets).filter(|word| !word.is_empty()).peekable();
@@ -192,7 +198,7 @@ fn read_words(line: &str, prefix: &str, variables: &Variables, keys: &mut Keys) 
     Ok(())
 }
 
-/// A word without the brackets of a shell array around it; brackets inside a value are part of it.
+/// Removes shell array brackets around a word. Brackets inside a value remain.
 fn without_array_brackets(word: &str) -> &str {
     let opened = word.strip_prefix('(').filter(|rest| rest.is_empty() || rest.starts_with("--"));
     let word = opened.unwrap_or(word);
@@ -262,7 +268,7 @@ mod tests {
             assert_eq!(value(&script, "tp").as_deref(), Some("8"), "{text}");
             assert_eq!(value(&script, "pp").as_deref(), Some("4"), "{text}");
         }
-        // The value after a change is not known.
+        // The value is unknown after a modification.
         assert_eq!(value("TP=4\n((TP *= 2))\nx --tp $TP", "tp").as_deref(), Some("$TP"));
     }
 
@@ -293,7 +299,7 @@ mod tests {
         assert!(keys.assumed().is_empty());
     }
 
-    /// The text of a here-document becomes a file; that of a shell is a script.
+    /// A here-document usually becomes a file. For a shell command it is a script.
     #[test]
     fn here_documents_are_no_arguments() {
         let arguments = "--num-layers 2 --num-attention-heads 2";

@@ -1,19 +1,17 @@
-//! JSON and TOML documents as flat keys: objects become paths with dots, lists become text.
+//! Flattens JSON and TOML documents to dotted keys. Lists become text.
 
 use serde_json::Value;
 
 use super::JobConfigError;
 use super::keys::Keys;
 
-/// Keys of a JSON document.
 pub(super) fn json(text: &str) -> Result<Keys, JobConfigError> {
     let malformed = |error: serde_json::Error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() };
     flat(&serde_json::from_str(text).map_err(malformed)?)
 }
 
-/// Keys of a TOML document.
 pub(super) fn toml(text: &str) -> Result<Keys, JobConfigError> {
-    // Most files that are not TOML are of no known format at all; a job file has sections.
+    // Files that are not TOML usually have an unknown format. Job files contain sections.
     if !text.lines().any(|line| line.trim_start().starts_with('[')) {
         return Err(JobConfigError::Unknown);
     }
@@ -34,7 +32,7 @@ fn add(keys: &mut Keys, path: &str, value: &Value) -> Result<(), JobConfigError>
             let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             add(keys, &path, value)
         }),
-        // Absent and null are the same in every format that is read.
+        // Absent and null are equivalent in all supported formats.
         Value::Null => Ok(()),
         Value::String(text) => keys.push(path.to_owned(), text.clone()),
         other => keys.push(path.to_owned(), other.to_string()),

@@ -1,27 +1,25 @@
-//! Architectures by the `model_type` of a Hugging Face configuration, beyond the sizes in the file.
+//! Architecture features for each Hugging Face `model_type` that the file does not contain.
 //!
-//! Source: the classes of transformers 5 of the named types.
+//! Source: the transformers 5 classes for these types.
 
 use planner::model::{Bias, Norm};
 
-/// What the models of a `model_type` have in common.
+/// Common features of models with the same `model_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// `model_type`.
     pub(super) name: &'static str,
     pub(super) gated: bool,
     pub(super) norm: Norm,
-    /// Bias where no key of the file states it.
+    /// Bias if the file does not define it.
     pub(super) bias: Bias,
-    /// `tie_word_embeddings` where the file does not state it.
+    /// `tie_word_embeddings` if the file does not define it.
     pub(super) tied: bool,
-    /// Positions are learned.
     pub(super) learned_positions: bool,
-    /// Sizes that the class has by default.
+    /// Default dimensions in the transformers class.
     pub(super) sizes: Option<Sizes>,
 }
 
-/// Default sizes of a class of transformers.
+/// Default dimensions in a transformers class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) layers: u32,
@@ -30,11 +28,11 @@ pub(super) struct Sizes {
     pub(super) kv_heads: u32,
     pub(super) ffn: u32,
     pub(super) vocab: u32,
-    /// Where it is not the width over the heads.
+    /// `None` if equal to hidden size / heads.
     pub(super) head_size: Option<u32>,
 }
 
-/// Sizes of a model with 32 layers of width 4,096 and 32 heads.
+/// Dimensions for a model with 32 layers, hidden size 4,096 and 32 heads.
 const fn of_7b(kv_heads: u32, ffn: u32, vocab: u32) -> Sizes {
     Sizes { layers: 32, hidden: 4096, heads: 32, kv_heads, ffn, vocab, head_size: None }
 }
@@ -47,7 +45,6 @@ const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: 
     Family { name, gated: false, norm: Norm::Layer, bias, tied, learned_positions, sizes: None }
 }
 
-/// Gemma3TextConfig.
 const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
@@ -75,7 +72,7 @@ const FAMILIES: [Family; 37] = [
     family("phi3", Norm::Rms, Bias::None, false),
     family("phimoe", Norm::Layer, Bias::Qkv, false),
     family("stablelm", Norm::Layer, Bias::None, false),
-    // A layer norm without shift has as many parameters as an RMS norm.
+    // A layer norm without bias has the same parameter count as an RMS norm.
     family("cohere", Norm::Rms, Bias::None, true),
     family("chatglm", Norm::Rms, Bias::None, false),
     family("glm4", Norm::Rms, Bias::None, false),
@@ -92,13 +89,13 @@ const FAMILIES: [Family; 37] = [
     ungated("mpt", Bias::None, true, true),
 ];
 
-/// The family of a `model_type`; the part of a larger model has the suffix `_text`.
+/// Finds the family of a `model_type`. Nested language models have the suffix `_text`.
 pub(super) fn find(model_type: &str) -> Option<Family> {
     let name = model_type.strip_suffix("_text").unwrap_or(model_type);
     FAMILIES.into_iter().find(|family| family.name == name)
 }
 
-/// Gated MLP, RMS norms, no bias, rotary positions, an output head of its own.
+/// Gated MLP, RMS norms, no bias, rotary positions, untied embeddings.
 pub(super) const fn llama() -> Family {
     FAMILIES[0]
 }

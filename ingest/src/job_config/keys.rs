@@ -1,21 +1,21 @@
-//! The keys of a configuration file, flat, with a record of what was read.
+//! Flat keys of a configuration file, with a record of the keys that were read.
 
 use planner::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS};
 
-/// Characters of a value that a report shows.
+/// Maximum value length in a report, in characters.
 const SHOWN: usize = 60;
 
 /// A setting that was read from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadSetting {
-    /// Key in the file: a path with dots, or an argument.
+    /// Key in the file: a dotted path or an argument.
     pub key: String,
     /// Value in the file.
     pub value: String,
-    /// The setting in plain words, for example "tensor parallelism".
+    /// Setting in plain words, for example "tensor parallelism".
     pub setting: String,
 }
 
@@ -23,29 +23,29 @@ pub struct ReadSetting {
 struct Entry {
     key: String,
     value: String,
-    /// The setting that the key was read as; empty for a key that is known and has no effect on time or memory.
+    /// Setting that the key was read as; empty for a known key without effect on time or memory.
     used_as: Option<&'static str>,
-    /// Whether the only value is in a branch of a script.
+    /// True if the only value is inside a script branch.
     is_in_branch: bool,
 }
 
-/// Keys and values in the order of the file.
+/// Keys and values in file order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     entries: Vec<Entry>,
-    /// Whether the keys that are added are in a branch of a script.
+    /// True while added keys are inside a script branch.
     is_in_branch: bool,
     assumed: Vec<String>,
     not_modelled: Vec<String>,
 }
 
 impl Keys {
-    /// Sets whether the next keys are in a branch (`if`, `case`) of a script.
+    /// Sets whether subsequent keys are inside a script branch (`if`, `case`).
     pub(super) const fn enter_branch(&mut self, is_in_branch: bool) {
         self.is_in_branch = is_in_branch;
     }
 
-    /// Adds a key; of two equal keys the last counts, as in every format that is read.
+    /// Adds a key. For duplicate keys the last value is used, as in all supported formats.
     pub(super) fn push(&mut self, key: String, value: String) -> Result<(), JobConfigError> {
         if self.entries.len() >= MAX_KEYS {
             return Err(JobConfigError::TooManyKeys);
@@ -69,22 +69,20 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether the file has the key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
     }
 
-    /// Whether a key begins with `prefix`.
     pub(super) fn has_section(&self, prefix: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.starts_with(prefix))
     }
 
-    /// The value of a key, without a record.
+    /// Returns a value without marking the key as read.
     pub(super) fn peek(&self, key: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
-    /// The value of the first of `names` that the file has, recorded as read.
+    /// Returns the value of the first key in `names` that exists, and marks it as read.
     pub(super) fn text(&mut self, names: &[&str], setting: &'static str) -> Option<String> {
         self.take(names, setting).map(|(_, value)| value)
     }
@@ -94,18 +92,18 @@ impl Keys {
         let entry = &mut self.entries[index];
         entry.used_as = Some(setting);
         let (key, value) = (entry.key.clone(), entry.value.clone());
-        // The same value under a second name is the same statement.
+        // The same value under an alias is not a conflict.
         self.ignore_where(|entry| entry.value == value && names.contains(&entry.key.as_str()));
         Some((key, value))
     }
 
-    /// A whole number. Underscores between digits and a fraction of zero are accepted.
+    /// Reads an integer. Underscores between digits and a zero fraction are accepted.
     pub(super) fn whole(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
         let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
         whole(&key, &value).map(Some)
     }
 
-    /// A whole number that is above zero; zero and -1 mean "not set" in every framework that is read.
+    /// Reads a positive integer. Zero and -1 mean "not set" in all supported frameworks.
     pub(super) fn count(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
         let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
         if first_word(&value) == "-1" {
@@ -114,7 +112,8 @@ impl Keys {
         whole(&key, &value).map(|number| Some(number).filter(|&number| number > 0))
     }
 
-    /// [`Self::count`] of a value that the launcher may set: a variable without a value counts as absent.
+    /// Like [`Self::count`] for values that the launcher may set: an undefined variable counts as
+    /// absent.
     pub(super) fn launch_count(
         &mut self,
         names: &[&str],
@@ -126,14 +125,13 @@ impl Keys {
         self.count(&stated, setting)
     }
 
-    /// A number.
     pub(super) fn number(&mut self, names: &[&str], setting: &'static str) -> Result<Option<f64>, JobConfigError> {
         let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
         let number = first_word(&value).replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite());
         number.map_or_else(|| Err(refuse(&key, &value, "a number")), |number| Ok(Some(number)))
     }
 
-    /// True or false. An argument without a value is true.
+    /// Reads a boolean. An argument without a value is true.
     pub(super) fn flag(&mut self, names: &[&str], setting: &'static str) -> Option<bool> {
         let (_, value) = self.take(names, setting)?;
         Some(!matches!(first_word(&value).to_lowercase().as_str(), "false" | "no" | "0" | "off"))
@@ -152,14 +150,15 @@ impl Keys {
         }
     }
 
-    /// Keys below `prefix`, without it; they are read there and count as read here.
+    /// Returns the keys below `prefix` with the prefix removed. [`Self::merge`] returns their read
+    /// marks.
     pub(super) fn section(&self, prefix: &str) -> Self {
         let below =
             |entry: &Entry| entry.key.strip_prefix(prefix).map(|key| Entry { key: key.to_owned(), ..entry.clone() });
         Self { entries: self.entries.iter().filter_map(below).collect(), ..Self::default() }
     }
 
-    /// Takes back what [`Self::section`] gave out.
+    /// Merges the read marks from [`Self::section`].
     pub(super) fn merge(&mut self, prefix: &str, section: Self) {
         for part in &section.entries {
             let key = format!("{prefix}{}", part.key);
@@ -175,24 +174,23 @@ impl Keys {
         other.entries.into_iter().try_for_each(|entry| self.push(format!("{prefix}{}", entry.key), entry.value))
     }
 
-    /// Takes over what another set of keys assumed and could not model, without its keys.
+    /// Appends the assumptions and unsupported features from another set, without its keys.
     pub(super) fn absorb_report(&mut self, other: Self) {
         self.assumed.extend(other.assumed);
         other.not_modelled.into_iter().for_each(|sentence| self.not_modelled(sentence));
     }
 
-    /// What was assumed so far.
     #[cfg(test)]
     pub(super) fn assumed(&self) -> &[String] {
         &self.assumed
     }
 
-    /// Reports a value that the file does not state.
+    /// Records an assumed value.
     pub(super) fn assume(&mut self, sentence: impl Into<String>) {
         self.assumed.push(sentence.into());
     }
 
-    /// Reports a stated part that the scenario cannot hold.
+    /// Records a feature that the scenario cannot represent.
     pub(super) fn not_modelled(&mut self, sentence: impl Into<String>) {
         let sentence = sentence.into();
         if !self.not_modelled.contains(&sentence) {
@@ -200,7 +198,7 @@ impl Keys {
         }
     }
 
-    /// The report.
+    /// Builds the report.
     pub(super) fn finish(mut self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
         let mut read = Vec::new();
         let mut unknown = Vec::new();
@@ -221,14 +219,14 @@ impl Keys {
     }
 }
 
-/// Whether a value is a number or a word of a configuration, so that a message may repeat it.
+/// True for numbers and configuration words, which messages may repeat.
 fn is_plain(value: &str) -> bool {
     const WORDS: [&str; 9] = ["true", "false", "full", "selective", "uniform", "block", "hybrid", "e4m3", "none"];
     let is_number = value.len() <= 20 && value.parse::<f64>().is_ok();
     is_number || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
-/// The first word of a value. Further words of a script may follow an argument's number.
+/// Returns the first word of a value. In a script, further words may follow an argument's number.
 fn first_word(value: &str) -> &str {
     value.split_whitespace().next().unwrap_or_default()
 }
@@ -239,7 +237,8 @@ fn whole(key: &str, value: &str) -> Result<u32, JobConfigError> {
     number.map_or_else(|| Err(refuse(key, value, "a whole number")), |number| Ok(number as u32))
 }
 
-/// A value of the wrong kind. A variable is named; other text is not repeated, because it may be a secret.
+/// Error for a value with the wrong type. Variables are named. Other text is omitted because it may
+/// be a secret.
 fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
     let word = first_word(value);
     let is_number = word.len() <= 20 && word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));

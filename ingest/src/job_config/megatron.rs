@@ -1,4 +1,4 @@
-//! Arguments of Megatron-LM and Megatron-DeepSpeed, with the defaults of Megatron-LM.
+//! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
 use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
@@ -8,10 +8,11 @@ use super::model_config::head_size_beside;
 use super::settings::{Batch, Settings};
 use super::{JobConfigError, unmodelled};
 
-/// Vocabulary where the file gives a tokenizer only: that of GPT-2, padded to a multiple of 1,024.
+/// Vocabulary size if the file gives only a tokenizer: GPT-2, padded to a multiple of 1,024.
 const VOCABULARY: u32 = 51_200;
 
-/// Devices by the names that schedulers give them, and their presets. A name in front is part of a later one.
+/// Device names used by schedulers, with their presets. A name must precede all names that it is a
+/// substring of.
 const DEVICES: [(&str, &str); 8] = [
     ("h100", "h100"),
     ("h800", "h800"),
@@ -23,7 +24,7 @@ const DEVICES: [(&str, &str); 8] = [
     ("mi300x", "mi300x"),
 ];
 
-/// Programs of Megatron-LM whose models read text in both directions or have a decoder with cross-attention.
+/// Megatron-LM programs for bidirectional models or models with cross-attention in the decoder.
 const OTHER_PROGRAMS: [(&str, &str); 4] = [
     ("pretrain_bert.py", "BERT"),
     ("pretrain_t5.py", "T5"),
@@ -31,13 +32,12 @@ const OTHER_PROGRAMS: [(&str, &str); 4] = [
     ("pretrain_vision_classify.py", "a vision model"),
 ];
 
-/// Whether arguments are those of Megatron-LM.
 pub(super) fn is_megatron(keys: &Keys) -> bool {
     let names = ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
     names.iter().filter(|name| keys.has(name)).count() >= 2
 }
 
-/// The model of a script that runs another program than that of causal language models.
+/// Returns the model type if a script runs a program that does not train a causal language model.
 pub(super) fn other_model(text: &str) -> Option<&'static str> {
     let mut words = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
     let program = |word: &str| {
@@ -47,7 +47,7 @@ pub(super) fn other_model(text: &str) -> Option<&'static str> {
     words.find_map(program)
 }
 
-/// Settings of a Megatron-LM command line.
+/// Reads the settings of a Megatron-LM command line.
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let sequence = keys.count(&["decoder-seq-length", "seq-length", "encoder-seq-length"], "sequence length")?;
     keys.ignore(|key| key == "seq-length");
@@ -79,7 +79,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let is_grouped = keys.flag(&["group-query-attention"], "key and value heads").unwrap_or(false);
     let gated = keys.flag(&["swiglu"], "gated MLP").unwrap_or(false);
     let width = keys.count(&["ffn-hidden-size"], "width of the MLP")?;
-    // Megatron-LM: 4 h; with SwiGLU two thirds of it, rounded down to a multiple of 64.
+    // Megatron-LM: 4 h; for SwiGLU two thirds of this value, rounded down to a multiple of 64.
     let width = width.unwrap_or(if gated { hidden.saturating_mul(8) / 192 * 64 } else { hidden.saturating_mul(4) });
     let moe = experts(keys)?;
     let expert_width = keys.count(&["moe-ffn-hidden-size"], "width of an expert")?.filter(|_| moe.is_some());
@@ -130,7 +130,8 @@ fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
     Ok(experts.map(|experts| Moe { experts, top_k: top_k.unwrap_or(2) }))
 }
 
-/// The vocabulary, padded as Megatron-LM pads it: to a multiple of `make-vocab-size-divisible-by` times TP.
+/// Returns the vocabulary size padded as in Megatron-LM: to a multiple of
+/// `make-vocab-size-divisible-by` times TP.
 fn vocabulary(keys: &mut Keys) -> Result<u32, JobConfigError> {
     let names = ["padded-vocab-size", "vocab-size", "$VOCAB_SIZE"];
     let stated = keys.count(&names, "vocabulary")?;
@@ -177,7 +178,8 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), 
     Ok(())
 }
 
-/// Stages of a layout such as `Et*2|(tt|)*5t|tmL`: bars outside of groups, those of a group as often as it repeats, plus one.
+/// Number of stages in a layout such as `Et*2|(tt|)*5t|tmL`: bars outside groups, plus bars in
+/// groups times the repeat count, plus one.
 fn layout_stages(layout: &str) -> u32 {
     let mut bars = 0_u32;
     let mut rest = layout;
@@ -214,13 +216,13 @@ fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
     Ok(())
 }
 
-/// The preset of a device that a text of SLURM names: `gpu:a100:4`, `a100-80gb`.
+/// Returns the device preset for SLURM text such as `gpu:a100:4` or `a100-80gb`.
 fn preset(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase().replace('_', "-");
     DEVICES.into_iter().find(|(name, _)| text.contains(name)).map(|(_, id)| id)
 }
 
-/// The number of GPUs in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
+/// Returns the GPU count in `gpu:a100:4,nvme:1`, `a100:4` and `4`.
 fn gpus(text: &str) -> Option<u32> {
     let mut resources = text.split(',');
     let of_gpus = resources.clone().find(|resource| resource.trim_start().starts_with("gpu"));
@@ -300,7 +302,8 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
         _ if is_selective => Recompute::Selective,
         _ => Recompute::None,
     });
-    // "block" recomputes that many layers of a stage; "uniform" all, in groups of so many.
+    // "block" recomputes this number of layers per stage; "uniform" recomputes all layers, in
+    // groups of this size.
     if settings.recompute == Some(Recompute::Full)
         && method.as_deref().is_some_and(|method| method.starts_with("block"))
     {
@@ -309,7 +312,8 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
     Ok(())
 }
 
-/// Arguments of data, checkpoints, logs, the learning rate and numerics, and the environment.
+/// True for data, checkpoint, log, learning rate and numerics arguments, and for environment
+/// variables.
 fn is_without_effect(key: &str) -> bool {
     const PREFIXES: [&str; 85] = [
         "cross-entropy",

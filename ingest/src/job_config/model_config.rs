@@ -1,4 +1,4 @@
-//! Hugging Face `config.json`: the architecture of a model.
+//! Hugging Face `config.json`: model architecture.
 
 use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm, Patch};
 
@@ -6,7 +6,7 @@ use super::family::{self, Family};
 use super::keys::Keys;
 use super::{JobConfigError, unmodelled, without_effect};
 
-/// Sections that hold the language model of a larger model.
+/// Sections that contain the language model of a multimodal model.
 const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_config.", "language_model_config."];
 
 const LAYERS: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
@@ -15,7 +15,7 @@ const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "max_seq_
 const VOCABULARY: &[&str] = &["vocab_size", "padded_vocab_size", "embedding_size"];
 const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
 
-/// `model_type` of models that read text in both directions, or have an encoder and a decoder.
+/// `model_type` of bidirectional and encoder-decoder models.
 const NOT_CAUSAL: [&str; 22] = [
     "albert",
     "bart",
@@ -41,7 +41,6 @@ const NOT_CAUSAL: [&str; 22] = [
     "xlm-roberta",
 ];
 
-/// Whether a JSON document describes a model.
 pub(super) fn is_model(keys: &Keys) -> bool {
     let has_size = |names: &[&str]| names.iter().any(|name| keys.has(name));
     keys.has("model_type")
@@ -50,7 +49,7 @@ pub(super) fn is_model(keys: &Keys) -> bool {
         || TEXT_SECTIONS.iter().any(|section| keys.has_section(section))
 }
 
-/// The model of a configuration, and the longest sequence that it has positions for.
+/// Returns the model and its maximum sequence length in tokens.
 pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigError> {
     let name = keys.text(&["_name_or_path", "model_type"], "name").unwrap_or_else(|| "model".to_owned());
     let name = name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("model").to_owned();
@@ -76,7 +75,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigErr
     Ok((Model { name, modules }, longest))
 }
 
-/// A required size. `default` is that of the architecture's class, where the file may leave it out.
+/// Reads a required dimension. `default` comes from the architecture's class and applies if the key
+/// is missing.
 fn size(
     keys: &mut Keys,
     names: &'static [&'static str],
@@ -89,15 +89,15 @@ fn size(
     default_of(keys, names[0], default).ok_or_else(|| JobConfigError::Missing { setting, keys: names.join(", ") })
 }
 
-/// The default of an architecture, reported.
+/// Returns an architecture default and records it as assumed.
 fn default_of(keys: &mut Keys, name: &str, default: Option<u32>) -> Option<u32> {
     let default = default?;
     keys.assume(format!("{name} is not stated. It is the default of the architecture, {default}."));
     Some(default)
 }
 
-/// The language model of `keys`. `tied` is what the whole configuration states of the embeddings. A nested configuration leaves out
-/// what is the default of its class.
+/// Reads the language model. `tied` is the embedding setting in the outer configuration. A nested
+/// configuration omits values equal to the class defaults.
 pub(super) fn language_model(
     keys: &mut Keys,
     model_type: Option<&str>,
@@ -154,7 +154,8 @@ pub(super) fn language_model(
     })
 }
 
-/// The head size, where it is not the width over the heads. Without a stated one transformers rounds the quotient down.
+/// Returns the head size if it differs from hidden size / heads. Without a stated head size,
+/// transformers rounds the quotient down.
 pub(super) const fn head_size_beside(hidden: u32, heads: u32, stated: Option<u32>) -> Option<u32> {
     match stated {
         Some(size) if size.saturating_mul(heads) == hidden => None,
@@ -178,7 +179,7 @@ fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
     Ok(Some(Moe { experts, top_k: top_k.unwrap_or(2) }))
 }
 
-/// Width of the MLP, of one expert where there are experts.
+/// Returns the MLP width, or the expert width for MoE models.
 fn mlp_width(
     keys: &mut Keys,
     family: Family,
@@ -212,7 +213,7 @@ fn bias(keys: &mut Keys, family: Family) -> Bias {
         keys.flag(&["attention_bias", "add_qkv_bias", "use_qkv_bias", "qkv_bias"], "bias of query, key and value");
     match (all, qkv) {
         (Some(true), _) => Bias::All,
-        // GPT-OSS states the bias of attention alone, and its experts have one too.
+        // GPT-OSS states only the attention bias, but its experts have biases too.
         (_, Some(true)) if family.bias == Bias::All => Bias::All,
         (_, Some(true)) => Bias::Qkv,
         (Some(false), _) | (_, Some(false)) => Bias::None,
@@ -225,7 +226,7 @@ fn positions(keys: &mut Keys, family: Family) -> Result<u32, JobConfigError> {
     Ok(if family.learned_positions { longest.unwrap_or(0) } else { 0 })
 }
 
-/// The vision encoder, where the file describes one by its sizes.
+/// Returns the vision encoder if the file gives its dimensions.
 fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
     const SECTION: &str = "vision_config.";
     if !keys.has_section(SECTION) {
@@ -253,7 +254,7 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
 
 fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
     let layers = keys.count(&["depth", "num_hidden_layers"], "layers of the encoder")?;
-    // Qwen2-VL names the encoder's width `embed_dim`, and the backbone's `hidden_size`.
+    // Qwen2-VL uses `embed_dim` for the encoder width and `hidden_size` for the backbone width.
     let hidden = keys.count(&["embed_dim", "hidden_size"], "width of the encoder")?;
     let heads = keys.count(&["num_heads", "num_attention_heads", "attention_heads"], "heads of the encoder")?;
     let patch_px = keys.count(&["patch_size", "spatial_patch_size"], "patch size")?;
@@ -271,7 +272,7 @@ fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, Jo
     if image.is_none() {
         keys.assume("The size of images is not stated. They are read as 448 x 448 pixels.");
     }
-    // Whole blocks of merged patches.
+    // The side is a multiple of the patch merge size.
     let side = (image.unwrap_or(448) / patch_px / merge).max(1).saturating_mul(merge);
     let patches = side.saturating_mul(side);
     let patch = Patch {

@@ -1,4 +1,4 @@
-//! From settings to a scenario. Every value that the file does not state is reported.
+//! Converts settings to a scenario. All assumed values are reported.
 
 use planner::cluster::{Cluster, presets};
 use planner::model::ModuleRole;
@@ -13,10 +13,10 @@ const DEVICE: &str = "h100";
 const NODE: u32 = 8;
 const SEQUENCE: u32 = 4096;
 const BATCH: u32 = 256;
-/// Largest values that a scenario accepts; larger ones are left to its validation.
+/// Maximum values in a scenario. Scenario validation rejects larger values.
 const MAX_NODES: u32 = 4096;
 
-/// The scenario of `settings`; `name` is that of the file.
+/// Builds the scenario. `name` is the file name.
 pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scenario {
     let (cluster, replicas) = cluster(&settings, keys);
     let workload = workload(&settings, replicas, keys);
@@ -50,7 +50,7 @@ pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scen
     }
 }
 
-/// The schedule that the job runs first, then its alternatives.
+/// Returns the job's schedule first, then alternatives.
 fn planners(layout: &LayoutRequest) -> Vec<PlannerKind> {
     if layout.chunks.is_some() {
         vec![PlannerKind::Interleaved, PlannerKind::InterleavedZeroBubble, PlannerKind::OneFOneB]
@@ -59,7 +59,7 @@ fn planners(layout: &LayoutRequest) -> Vec<PlannerKind> {
     }
 }
 
-/// The cluster and the number of data-parallel replicas.
+/// Returns the cluster and the data-parallel degree.
 fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     if settings.device.is_none() {
         keys.assume("The device is not stated. It is read as H100 with 80 GB.");
@@ -78,7 +78,8 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
         devices
     });
     let devices = devices.max(1);
-    // A job on part of a node, or on nodes of another size, is one node or as many as divide it.
+    // If the job uses part of a node or a different node size, the cluster has a single node, or a
+    // node count that divides the device count.
     let per_node = per_node.unwrap_or(NODE).clamp(1, devices);
     let per_node = if devices.is_multiple_of(per_node) { per_node } else { 1 };
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
@@ -87,7 +88,7 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     (cluster, (devices / unit.max(1)).max(1))
 }
 
-/// The fewest whole nodes that hold one replica, and the expert-parallel group.
+/// Returns the minimum number of full nodes for one replica and the expert-parallel group.
 fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
     if !settings.has_layout {
         return 4 * NODE;
@@ -123,7 +124,7 @@ fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
         keys.assume(format!("A sample has one image, of {tokens} tokens in the backbone."));
     }
     keys.assume(format!("Every sample has {context_length} tokens. Choose a dataset for its own lengths."));
-    // Text fills what the image leaves of the sequence.
+    // Text fills the sequence after the image tokens.
     let text = context_length.saturating_sub(settings.model.tokens_per_image()).max(1);
     let samples = SampleSource::Drawn {
         text_tokens: Distribution::Constant { value: if has_images { text } else { context_length } },

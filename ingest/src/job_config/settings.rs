@@ -1,62 +1,59 @@
-//! What the formats have in common: a model, and the settings of the job as far as the file states them.
+//! Common representation of all formats: a model and the job settings stated in the file.
 
 use planner::model::Model;
 use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 
-/// A model and the stated settings of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) model: Model,
-    /// Preset of the cluster.
+    /// Cluster preset.
     pub(super) device: Option<&'static str>,
-    /// Tokens of a sequence.
+    /// Sequence length in tokens.
     pub(super) sequence: Option<u32>,
-    /// Tokens of the longest sequence that the model has positions for.
+    /// Maximum sequence length of the model's position embeddings, in tokens.
     pub(super) longest: Option<u32>,
     pub(super) tensor: Option<u32>,
     pub(super) pipeline: Option<u32>,
-    /// Model chunks of a rank.
+    /// Model chunks per rank.
     pub(super) chunks: Option<u32>,
     pub(super) context: Option<u32>,
     pub(super) expert: Option<u32>,
-    /// Data-parallel replicas.
     pub(super) replicas: Option<u32>,
     pub(super) nodes: Option<u32>,
     pub(super) devices_per_node: Option<u32>,
-    /// All devices.
+    /// Total device count.
     pub(super) devices: Option<u32>,
-    /// Sequences of a microbatch.
+    /// Sequences per microbatch.
     pub(super) microbatch: Option<u32>,
     pub(super) batch: Batch,
     pub(super) recompute: Option<Recompute>,
-    /// Layers of a stage that are recomputed, with full recomputation.
+    /// Recomputed layers per stage, with full recomputation.
     pub(super) recompute_layers: Option<u32>,
     pub(super) attention: Option<AttentionKernel>,
     pub(super) precision: Option<Precision>,
-    /// ZeRO stage.
     pub(super) zero: Option<u32>,
     pub(super) gradients: Option<GradientFormat>,
     pub(super) sequence_parallel: Option<bool>,
     pub(super) fused_weight_gradients: Option<bool>,
-    /// Gradient and parameter communication runs beside computation.
+    /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
-    /// The file fixes the degrees: those it does not state are one. Otherwise they are searched.
+    /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
+    /// searches them.
     pub(super) has_layout: bool,
 }
 
-/// Sequences of a step.
+/// Batch size in sequences per step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Batch {
-    /// Of all replicas.
+    /// Over all replicas.
     Global(u32),
-    /// Of one replica.
+    /// Per replica.
     Replica(u32),
-    /// The file does not state it.
     Unknown,
 }
 
 impl Settings {
-    /// A model, and nothing about the job.
+    /// Returns settings with only a model.
     pub(super) const fn of_model(model: Model) -> Self {
         Self {
             model,

@@ -44,7 +44,7 @@ fn a_torchtitan_job_is_read() {
     assert!(job.assumed.iter().any(|sentence| sentence.contains("4 sequences times 8 data-parallel replicas, 32")));
     let read = job.read.iter().find(|setting| setting.key == "parallelism.tensor_parallel_degree").unwrap();
     assert_eq!((read.value.as_str(), read.setting.as_str()), ("4", "tensor parallelism"));
-    // The key is named, the value is not.
+    // The report contains the key but not the value.
     assert_eq!(job.unknown, ["made_up.password"]);
     assert!(!format!("{job:?}").contains("hunter2"));
 }
@@ -62,7 +62,7 @@ fn megatron_arguments_are_read_with_the_defaults_of_megatron() {
     assert_eq!((module.norm, module.bias, module.learned_positions), (Norm::Rms, Bias::None, 0));
     assert!(module.gated && !module.tied_embeddings && module.dropout);
     assert_eq!((job.scenario.cluster.nodes, job.scenario.cluster.devices_per_node), (4, 8));
-    // 32 devices are 8 replicas of 4 sequences.
+    // 32 devices form 8 replicas with 4 sequences each.
     assert_eq!(job.scenario.workload.global_batch, 32);
     assert_eq!(job.scenario.training.precision, Precision::Fp8);
     assert_eq!(job.scenario.training.zero_stage(), 1);
@@ -76,7 +76,8 @@ fn a_model_configuration_leaves_the_layout_free() {
             "tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "rope_theta": 1000000}"#,
     );
     assert_eq!(job.format, ConfigFormat::HuggingFaceModel);
-    // The published count is 596,049,920; the norms of queries and keys, 28 x 256, are not modelled.
+    // The published count is 596,049,920; query and key norms (28 x 256 parameters) are not
+    // modelled.
     assert_eq!(job.scenario.model.parameters(), 596_049_920 - 28 * 256);
     assert_eq!(job.scenario.layout, planner::training::LayoutRequest::default());
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
@@ -110,7 +111,7 @@ fn parts_that_a_scenario_cannot_hold_are_named() {
         assert!(job.not_modelled.iter().any(|sentence| sentence.contains(part)), "{part}: {:?}", job.not_modelled);
     }
     assert!(job.assumed.iter().any(|sentence| sentence.contains("\"deepseek_v3\" is not known")));
-    // 4096 / 96 is no whole number: transformers rounds down.
+    // 4096 / 96 is not an integer: transformers rounds down.
     assert_eq!(model_config::head_size_beside(4096, 96, None), Some(42));
     assert_eq!(model_config::head_size_beside(4096, 32, Some(128)), None);
 }
@@ -140,7 +141,7 @@ fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
     assert_eq!(read("file", many.as_bytes()), Err(JobConfigError::TooManyKeys));
 }
 
-/// Gemma 3 4B leaves the heads to the class: 8 of width 256, 4 of keys and values.
+/// Gemma 3 4B omits the heads. Class defaults: 8 heads with size 256, 4 key-value heads.
 #[test]
 fn defaults_of_gemma_3_are_filled_in() {
     let job = config(
@@ -155,7 +156,8 @@ fn defaults_of_gemma_3_are_filled_in() {
     assert!(job.assumed.iter().any(|sentence| sentence.starts_with("num_attention_heads is not stated")));
 }
 
-/// The encoder of Qwen2.5-VL: three matrices of 1280 x 3420 in each of 32 layers, 0.42 billion parameters.
+/// The Qwen2.5-VL encoder has three 1280 x 3420 matrices in each of 32 layers, 0.42 billion
+/// parameters.
 #[test]
 fn the_encoder_of_qwen_2_5_vl_is_gated() {
     let job = config(
@@ -182,7 +184,7 @@ fn models_that_are_not_causal_are_refused() {
     }
 }
 
-/// A script that states its device to SLURM, a window, an optimizer and fp8 in a branch.
+/// The script specifies a SLURM device, an attention window, an optimizer, and fp8 inside a branch.
 #[test]
 fn parts_of_scripts_are_in_a_list() {
     let job = config(

@@ -1,4 +1,5 @@
-//! Job files of torchtitan. Sizes of a model are behind its flavor, in torchtitan's code; `flavors.json` holds the published ones.
+//! torchtitan job files. Model dimensions are defined by flavor in torchtitan's code;
+//! `flavors.json` contains the published flavors.
 
 use planner::model::Model;
 use planner::training::{AttentionKernel, Precision, Recompute};
@@ -8,15 +9,13 @@ use super::keys::Keys;
 use super::settings::{Batch, Settings};
 use super::{JobConfigError, document, model_config, unmodelled};
 
-/// Published sizes, by model and flavor, with the keys of a Hugging Face configuration.
+/// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
 
-/// Whether a TOML document is a job file.
 pub(super) fn is_job(keys: &Keys) -> bool {
     keys.has("model.name") && (keys.has("model.flavor") || keys.has_section("training."))
 }
 
-/// Settings of a job file.
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let mut settings = Settings::of_model(model(keys)?);
     let layers = settings.model.layers();
@@ -60,7 +59,7 @@ fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
     Ok(Model { name: title, modules: vec![module] })
 }
 
-/// Keys were under `training` and `experimental` until 2025.
+/// Reads parallel degrees. Until 2025 their keys were under `training` and `experimental`.
 fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let mut degree = |name: &str, setting| {
         let names = ["parallelism", "training", "experimental"].map(|section| format!("{section}.{name}"));
@@ -80,7 +79,8 @@ fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
         (Some(1), _) => 0,
         (_, Some("always")) => 3,
         (_, Some("never")) => 2,
-        // By default FSDP2 does not free gathered weights between the microbatches of a pipeline.
+        // By default FSDP2 does not reshard gathered weights between the microbatches of a
+        // pipeline.
         _ if is_pipeline => 2,
         _ => 3,
     });
@@ -115,7 +115,8 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     let global = keys.count(&["training.global_batch_size"], "global batch")?;
     let names = ["parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"];
     let microbatch = keys.count(&names, "sequences of a microbatch")?;
-    // A pipeline cuts the local batch into microbatches; without one the local batch is the microbatch.
+    // A pipeline divides the local batch into microbatches. Without a pipeline the local batch is
+    // the microbatch.
     let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
     settings.microbatch = Some(if is_pipeline { microbatch.unwrap_or(1) } else { local });
     settings.batch = global.map_or(Batch::Replica(local), Batch::Global);
@@ -152,7 +153,8 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
     Ok(())
 }
 
-/// bf16 with fp32 reduction is torchtitan's default. fp8 needs a converter, or the switch of older versions.
+/// Reads the precision. The torchtitan default is bf16 with fp32 reduction. fp8 requires a
+/// converter, or a flag in older versions.
 fn precision(keys: &mut Keys, settings: &mut Settings) {
     let parameters = keys.text(&["training.mixed_precision_param", "training.dtype"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();
@@ -166,7 +168,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
     });
 }
 
-/// Sections and keys of data, checkpoints, logs, the learning rate and numerics.
+/// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
     const PREFIXES: [&str; 26] = [
         "job.",

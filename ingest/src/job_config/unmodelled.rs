@@ -1,17 +1,17 @@
-//! Keys that describe parts which a scenario cannot hold, each with the consequence.
+//! Keys for features that a scenario cannot represent, with the consequence for each.
 
 use super::keys::Keys;
 
-/// When a key matters.
+/// Condition under which a key is reported.
 #[derive(Debug, Clone, Copy)]
 enum When {
-    /// Present with a value other than zero, false and an empty list.
+    /// The value is not zero, false or an empty list.
     Set,
-    /// Present with a number above one.
+    /// The value is a number above 1.
     AboveOne,
-    /// The text is in the value.
+    /// The value contains the text.
     Contains(&'static str),
-    /// The value is another word.
+    /// The value differs from the word.
     IsNot(&'static str),
 }
 
@@ -23,11 +23,11 @@ const LATENT: &str = "Multi-head latent attention is read as attention with sepa
 const SPARSE: &str = "Sparse attention is read as full attention.";
 const MTP: &str = "Layers for multi-token prediction are left out.";
 
-/// (keys, when, sentence)
+/// Keys, condition, sentence.
 const PARTS: &[(&[&str], When, &str)] = &[
     (&["kv_lora_rank", "kv-lora-rank", "multi-latent-attention", "o_lora_rank"], When::Set, LATENT),
     (&["n_shared_experts", "shared_expert_intermediate_size", "num_shared_experts"], When::Set, SHARED),
-    // Llama 4: a shared expert in every layer with experts.
+    // Llama 4: a shared expert in each MoE layer.
     (&["moe-shared-expert-intermediate-size", "intermediate_size_mlp"], When::Set, SHARED),
     (&["first_k_dense_replace", "mlp_only_layers", "moe_layers"], When::Set, DENSE),
     (&["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe-layer-freq"], When::AboveOne, DENSE),
@@ -69,7 +69,7 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["expert-tensor-parallel-size"], When::AboveOne, "Expert tensor parallelism follows the tensor parallelism."),
 ];
 
-/// Keys that detail a part above.
+/// Additional keys for the features above.
 const DETAILS: [&str; 20] = [
     "q_lora_rank",
     "q-lora-rank",
@@ -93,7 +93,7 @@ const DETAILS: [&str; 20] = [
     "compress",
 ];
 
-/// Reports the parts that a file states and a scenario cannot hold.
+/// Reports stated features that a scenario cannot represent.
 pub(super) fn report(keys: &mut Keys) {
     for &(names, when, sentence) in PARTS {
         let stated = names.iter().any(|name| keys.peek(name).is_some_and(|value| matters(value, when)));

@@ -1,6 +1,6 @@
-//! Keys of a Hugging Face configuration that change neither time nor memory of a training step.
+//! Hugging Face keys that affect neither time nor memory of a training step.
 
-/// Parts of the names of keys of tokens, initialisation and numerics.
+/// Key substrings for tokens, initialization and numerics.
 const PARTS: &[&str] = &[
     "token_id",
     "token_index",
@@ -38,7 +38,7 @@ const PARTS: &[&str] = &[
     "rmsnorm",
 ];
 
-/// Settings of generation and of the base class, which older files list.
+/// Generation and base class settings, present in older files.
 const NAMES: &[&str] = &[
     "_from_model_config",
     "_name_or_path",
@@ -101,7 +101,7 @@ const NAMES: &[&str] = &[
     "vision_feature_select_strategy",
 ];
 
-/// Whether a key changes neither time nor memory.
+/// True if a key affects neither time nor memory.
 pub(super) fn is(key: &str) -> bool {
     NAMES.contains(&key) || PARTS.iter().any(|part| key.contains(part))
 }

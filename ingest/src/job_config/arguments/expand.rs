@@ -1,18 +1,19 @@
-//! Values of shell variables and of arithmetic in a text. Nothing is executed.
+//! Expands shell variables and arithmetic in text. Nothing is executed.
 
 use std::collections::BTreeMap;
 
-/// Values by the names of their variables.
+/// Variable values by name.
 pub(super) type Variables = BTreeMap<String, String>;
 
-/// Replacements of one value, against variables that contain each other.
+/// Maximum replacements per value, a limit for variables that refer to each other.
 const MAX_REPLACEMENTS: usize = 64;
-/// Longest value after replacements, in bytes.
+/// Maximum value length after replacement, in bytes.
 const MAX_VALUE: usize = 4096;
-/// Deepest parentheses of an expression.
+/// Maximum parenthesis depth in an expression.
 const MAX_DEPTH: u32 = 32;
 
-/// Replaces variables by their values, `${NAME:-default}` by its default, and `$(( .. ))` by its result.
+/// Replaces variables by their values, `${NAME:-default}` by its default, and `$(( .. ))` by its
+/// result.
 pub(super) fn replace(value: &str, variables: &Variables) -> String {
     let mut text = value.to_owned();
     for _ in 0..MAX_REPLACEMENTS {
@@ -37,7 +38,7 @@ pub(super) fn replace(value: &str, variables: &Variables) -> String {
     text
 }
 
-/// Start and end of the first `$(( .. ))` at or after a byte.
+/// Returns the byte range of the first `$(( .. ))` at or after `from`.
 pub(super) fn arithmetic(text: &str, from: usize) -> Option<(usize, usize)> {
     let start = from + text.get(from..)?.find("$((")?;
     let mut depth = 0_i32;
@@ -55,7 +56,7 @@ pub(super) fn arithmetic(text: &str, from: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// Variables that a text sets where they have no value: `${NAME:=default}`, with their defaults.
+/// Returns name and default for each `${NAME:=default}`.
 pub(super) fn defaults(text: &str) -> Vec<(String, String)> {
     let assigned = |(start, _): (usize, &str)| {
         let body = braced(&text[start + 2..])?;
@@ -65,13 +66,12 @@ pub(super) fn defaults(text: &str) -> Vec<(String, String)> {
     text.match_indices("${").filter_map(assigned).collect()
 }
 
-/// Whether a text is the name of a variable.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The text before the brace that closes.
+/// Returns the text before the matching closing brace.
 fn braced(text: &str) -> Option<&str> {
     let mut depth = 1_u32;
     for (index, c) in text.char_indices() {
@@ -87,7 +87,7 @@ fn braced(text: &str) -> Option<&str> {
     None
 }
 
-/// The first variable of a text that has a value: where it starts and ends, and the value.
+/// Returns the byte range and value of the first defined variable.
 fn first_variable(text: &str, variables: &Variables) -> Option<(usize, usize, String)> {
     text.match_indices('$').find_map(|(start, _)| {
         let rest = &text[start + 1..];
@@ -107,14 +107,14 @@ fn first_variable(text: &str, variables: &Variables) -> Option<(usize, usize, St
     })
 }
 
-/// The result of an arithmetic expression of whole numbers and variables.
+/// Evaluates an arithmetic expression with integers and variables.
 fn evaluate(text: &str, variables: &Variables) -> Option<i64> {
     let mut expression = Expression { rest: text, variables, depth: 0 };
     let result = expression.sum()?;
     expression.next().is_none().then_some(result)
 }
 
-/// An expression that is read from its start.
+/// Recursive-descent parser state.
 struct Expression<'a> {
     rest: &'a str,
     variables: &'a Variables,
@@ -122,13 +122,13 @@ struct Expression<'a> {
 }
 
 impl Expression<'_> {
-    /// The next character that is no blank.
+    /// Returns the next character that is not blank.
     fn next(&mut self) -> Option<char> {
         self.rest = self.rest.trim_start();
         self.rest.chars().next()
     }
 
-    /// Takes the next character if it is one of `signs`.
+    /// Consumes the next character if `signs` contains it.
     fn take(&mut self, signs: &[char]) -> Option<char> {
         let sign = self.next().filter(|c| signs.contains(c))?;
         self.rest = &self.rest[sign.len_utf8()..];

@@ -1,19 +1,19 @@
-//! Statements of a shell script: assignments, loops, branches and here-documents. Nothing is executed.
+//! Parses shell statements: assignments, loops, branches and here-documents. Nothing is executed.
 
 use super::expand::is_name;
 
 /// Commands that execute a here-document.
 const SHELLS: [&str; 7] = ["bash", "sh", "zsh", "ssh", "sbatch", "srun", "qsub"];
 
-/// A script without the text of its here-documents.
+/// A script without here-document bodies.
 pub(super) struct Script {
-    /// The lines of the script; a line of a here-document is empty.
+    /// Script text. Here-document lines are replaced by empty lines.
     pub(super) text: String,
-    /// Lines in which here-documents with arguments begin, from 1.
+    /// First lines (from 1) of removed here-documents that contain arguments.
     pub(super) left_out: Vec<usize>,
 }
 
-/// Removes the here-documents that become files or the input of other commands than shells.
+/// Removes here-documents unless they are input to a shell.
 pub(super) fn without_here_documents(text: &str) -> Script {
     let mut script = Script { text: String::with_capacity(text.len()), left_out: Vec::new() };
     let mut open: Option<(String, usize)> = None;
@@ -36,7 +36,7 @@ pub(super) fn without_here_documents(text: &str) -> Script {
     script
 }
 
-/// The word that ends the here-document of a line with `<<EOF`, `<<-'EOF'` or `<< "EOF"`.
+/// Returns the terminator for `<<EOF`, `<<-'EOF'` or `<< "EOF"`.
 fn terminator(line: &str) -> Option<String> {
     let (before, after) = line.split_once("<<")?;
     if after.starts_with('<') || before.trim_start().starts_with('#') || before.ends_with('(') {
@@ -47,18 +47,18 @@ fn terminator(line: &str) -> Option<String> {
     is_name(&word[..end]).then(|| word[..end].to_owned())
 }
 
-/// What a statement does.
+/// A shell statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
-    /// Sets a variable; `is_arithmetic` where the value is an expression.
+    /// Assigns a variable. `is_arithmetic` is true if the value is an expression.
     Set { name: String, value: String, is_arithmetic: bool },
-    /// Changes a variable by `+=` and its relatives in arithmetic.
+    /// Modifies a variable with `+=` or a similar operator.
     Change { name: String },
-    /// Begins a loop over words.
+    /// Starts a loop over words.
     Loop { name: String, words: String },
 }
 
-/// The position in nested branches.
+/// Nesting state for branches.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Branches {
     open: Vec<Branch>,
@@ -71,7 +71,8 @@ enum Branch {
 }
 
 impl Branches {
-    /// The statements of a line, each with whether it is in a branch; and whether any of the line does.
+    /// Returns the statements in a line, each with a flag that is true inside a branch. The second
+    /// value is true if any part of the line is inside a branch.
     pub(super) fn read(&mut self, line: &str) -> (Vec<(Statement, bool)>, bool) {
         let mut statements = Vec::new();
         let mut is_any = !self.open.is_empty();
@@ -88,7 +89,7 @@ impl Branches {
         (statements, is_any)
     }
 
-    /// Follows the words that open and close branches; returns the statement after them.
+    /// Updates the nesting state for branch keywords and returns the statement after them.
     fn enter<'a>(&mut self, part: &'a str) -> &'a str {
         let (first, after) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
         match first {
@@ -109,7 +110,7 @@ impl Branches {
     }
 }
 
-/// What a statement without `then` and `do` does.
+/// Parses a statement after removal of `then` and `do`.
 fn statements_of(part: &str) -> Vec<Statement> {
     if let Some(rest) = part.strip_prefix("for ") {
         let mut words = rest.trim_start().splitn(2, char::is_whitespace);
@@ -135,7 +136,7 @@ fn statements_of(part: &str) -> Vec<Statement> {
         .collect()
 }
 
-/// `TP = 8` and `TP *= 2` of `let` and `(( .. ))`.
+/// Parses `TP = 8` and `TP *= 2` in `let` and `(( .. ))`.
 fn arithmetic_assignment(expression: &str) -> Option<Statement> {
     let compact: String = expression.chars().filter(|c| !c.is_whitespace()).collect();
     let (name, value) = compact.split_once('=')?;
@@ -149,7 +150,7 @@ fn arithmetic_assignment(expression: &str) -> Option<Statement> {
     is_name(changed).then(|| Statement::Change { name: changed.to_owned() })
 }
 
-/// `NAME=value` and, in YAML, `NAME: value` at the start of a statement, also after `export` and its relatives.
+/// Parses `NAME=value`, also after `export` or `declare`, and YAML `NAME: value`.
 fn assignments(part: &str) -> Vec<(String, String)> {
     let mut rest = part.trim_start();
     let words = ["export", "declare", "readonly", "local", "typeset"];
@@ -167,7 +168,7 @@ fn assignments(part: &str) -> Vec<(String, String)> {
         if after.starts_with('=') {
             break;
         }
-        // A quoted value may hold blanks; another ends at the first blank.
+        // A quoted value may contain blanks. An unquoted value stops at the first blank.
         let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''));
         let (value, length) = if let Some(quote) = quote {
             let value = after[1..].split(quote).next().unwrap_or_default();
