@@ -1,23 +1,22 @@
-//! JSON token by token, from bytes that arrive in pieces, with what programs get wrong.
+//! Streaming JSON tokenizer that tolerates common writer errors.
 //!
-//! Unlike a strict parser this one hands numbers over as text, so that none is rounded; takes bare `NaN` and
-//! `Infinity` for numbers, trailing and missing commas, control characters, bytes that are not UTF-8 and lone
-//! surrogates in strings; and ends where the input ends, however deep in the document that is.
+//! Unlike a strict parser, it returns numbers as text to avoid rounding. It accepts bare `NaN` and
+//! `Infinity`, trailing and missing commas, and in strings control characters, invalid UTF-8 and
+//! lone surrogates. A truncated document produces [`Token::End`] at any depth.
 
 use std::io::Read;
 
-/// How much of a document is held.
+/// Limits for a document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Deepest nesting.
+    /// Maximum nesting depth.
     pub(crate) depth: usize,
-    /// Longest string that is kept, in bytes; what follows is passed over.
+    /// Maximum string length in bytes. Further bytes are skipped.
     pub(crate) string_bytes: usize,
-    /// Most bytes that are read.
+    /// Maximum input size in bytes.
     pub(crate) bytes: u64,
 }
 
-/// A token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     /// `{`
@@ -28,80 +27,76 @@ pub(crate) enum Token<'a> {
     BeginArray,
     /// `]`
     EndArray,
-    /// The name of a member; its value follows.
+    /// Member name. The value follows.
     Key(&'a str),
-    /// A string.
     String(&'a str),
-    /// A number as written, also `NaN` and infinities.
+    /// Number as written, including `NaN` and infinities.
     Number(&'a str),
     /// `true` or `false`.
     Bool(bool),
     /// `null`
     Null,
-    /// The end of the document, or of the input inside it.
+    /// End of the document, or of truncated input.
     End,
 }
 
-/// Where a document is no JSON, and how.
+/// Syntax or limit error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonError {
-    /// A byte that cannot stand there.
+    /// Invalid byte at this position.
     #[error("byte {offset}: {what} cannot stand there")]
     Unexpected {
-        /// Its place.
         offset: u64,
-        /// What it is.
+        /// Description of the byte.
         what: String,
     },
-    /// Nested too deeply.
+    /// Nesting exceeds the limit.
     #[error("byte {offset}: nested more than {limit} deep")]
     Depth {
-        /// Its place.
         offset: u64,
-        /// Deepest that is read.
+        /// Maximum depth.
         limit: usize,
     },
-    /// More bytes than are read.
+    /// Input exceeds the size limit.
     #[error("more than {limit} bytes, unpacked")]
     TooLarge {
-        /// Most bytes.
+        /// Maximum size in bytes.
         limit: u64,
     },
 }
 
-/// What was set right.
+/// Counts of repaired errors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Repairs {
-    /// Strings with control characters, bytes that are not UTF-8, lone surrogates or unknown escapes.
+    /// Strings with control characters, invalid UTF-8, lone surrogates or unknown escapes.
     pub(crate) strings: u64,
-    /// Where the first of them ends.
+    /// End offset of the first repaired string.
     pub(crate) first: u64,
-    /// Strings that were cut, because they are longer than is kept.
+    /// Strings truncated to the length limit.
     pub(crate) cut: u64,
 }
 
-/// Reads tokens.
+/// The tokenizer.
 pub(crate) struct Scanner<R> {
     input: R,
     bounds: Bounds,
     buffer: Vec<u8>,
     at: usize,
     filled: usize,
-    /// Offset of the first byte of the buffer.
+    /// Offset of the first buffered byte.
     base: u64,
-    /// What each open bracket is: true for objects.
+    /// Stack of open brackets: true for objects.
     open: Vec<bool>,
     expects_value: bool,
     started: bool,
     text: Vec<u8>,
     repairs: Repairs,
-    /// Why the input broke off, where it did.
+    /// I/O error message if reading failed.
     broken_off: Option<String>,
     too_large: bool,
 }
 
 impl<R: Read> Scanner<R> {
-    /// Nothing read yet.
     pub(crate) fn new(input: R, bounds: Bounds) -> Self {
         Self {
             input,
@@ -120,27 +115,26 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Bytes read so far.
+    /// Number of consumed bytes.
     pub(crate) fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// Open brackets.
+    /// Current nesting depth.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// What was set right so far.
     pub(crate) fn repairs(&self) -> &Repairs {
         &self.repairs
     }
 
-    /// Why the input broke off, where reading it failed.
+    /// Returns the I/O error message if reading failed.
     pub(crate) fn broken_off(&self) -> Option<&str> {
         self.broken_off.as_deref()
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub(crate) fn next(&mut self) -> Result<Token<'_>, JsonError> {
         loop {
             let Some(byte) = self.peek() else {
@@ -193,12 +187,12 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Passes over the value that follows, whatever it is.
+    /// Skips the next value.
     pub(crate) fn skip(&mut self) -> Result<(), JsonError> {
         let depth = self.open.len();
         loop {
             let token = match self.peek() {
-                // Strings that nobody reads need not be kept.
+                // Strings in a skipped value are not stored.
                 Some(b'"') if self.expects_value || self.open.last() == Some(&false) => {
                     self.at += 1;
                     self.expects_value = false;
@@ -257,7 +251,7 @@ impl<R: Read> Scanner<R> {
             b"NaN" | b"nan" | b"Infinity" | b"inf" | [b'-' | b'+' | b'.' | b'0'..=b'9', ..] => {
                 Ok(Token::Number(self.as_text()))
             }
-            // The input broke off inside a word.
+            // The input stops inside a word.
             _ if self.filled == 0 => Ok(Token::End),
             _ => {
                 let what = format!("{:?}", self.as_text().chars().take(20).collect::<String>());
@@ -266,7 +260,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads up to the closing quote into the text, or passes over it.
+    /// Reads a string up to the closing quote. Stores it if `keep` is true.
     fn string(&mut self, keep: bool) {
         self.text.clear();
         let mut repaired = false;
@@ -302,7 +296,7 @@ impl<R: Read> Scanner<R> {
             }
         }
         if keep && std::str::from_utf8(&self.text).is_err() {
-            // A cut may have gone through a character.
+            // Truncation may split a character.
             repaired |= !cut;
             self.text = String::from_utf8_lossy(&self.text).into_owned().into_bytes();
         }
@@ -315,7 +309,7 @@ impl<R: Read> Scanner<R> {
         self.repairs.cut += u64::from(cut);
     }
 
-    /// Reads what follows a backslash; false where it had to be replaced.
+    /// Reads an escape sequence. Returns false if it was replaced.
     fn escape(&mut self, keep: bool) -> bool {
         let Some(byte) = self.peek() else { return false };
         self.at += 1;
@@ -379,7 +373,7 @@ impl<R: Read> Scanner<R> {
     }
 
     fn as_text(&self) -> &str {
-        // Strings were made UTF-8, words are ASCII.
+        // Strings were converted to UTF-8, and words are ASCII.
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
@@ -387,7 +381,7 @@ impl<R: Read> Scanner<R> {
         (self.at < self.filled || self.fill()).then(|| self.buffer[self.at])
     }
 
-    /// Reads more; false where there is no more.
+    /// Refills the buffer. Returns false at the end of input.
     fn fill(&mut self) -> bool {
         self.base += self.filled as u64;
         self.at = 0;
@@ -430,7 +424,7 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { depth: 32, string_bytes: 100, bytes: 1 << 20 };
 
-    /// One byte at a time.
+    /// A reader that returns one byte per call.
     struct Drops<'a>(&'a [u8]);
 
     impl Read for Drops<'_> {
@@ -530,7 +524,7 @@ mod tests {
             while scanner.skip().is_ok() && scanner.offset() < bytes.len() as u64 && scanner.depth() > 0 {}
         }
 
-        /// What a strict parser reads, this one reads the same.
+        /// Valid documents give the same values as in a strict parser.
         #[test]
         fn sound_documents_are_read(text in "[a-z\\\\\"\u{e9}\u{1f600}\n]{0,20}", number in any::<f64>()) {
             let document = serde_json::json!({"k": [text, number]}).to_string();

@@ -1,6 +1,7 @@
-//! Untrusted bytes to typed data: bounded, without panics, and with a report of what was not read.
+//! Converts untrusted input to typed data. Parsers have size limits, do not panic, and report
+//! unread content.
 //!
-//! A format is recognised by content, never by file name. Nothing here does I/O.
+//! Formats are detected from content, never from the file name. This crate does no I/O.
 
 pub mod configurations;
 pub mod dataset;

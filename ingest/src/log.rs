@@ -1,24 +1,26 @@
-//! Logs of training runs to points: one for every step that a log speaks of.
+//! Parses logs of training runs into one point per logged step.
 //!
-//! [`LogParser`] reads text as it grows, for runs that are live; [`import`] reads a whole file, in any of
+//! [`LogParser`] parses a growing log of a live run. [`import`] parses a complete file in one of
+//! these formats:
 //!
-//! | format | recognised by |
+//! | format | detected by |
 //! |---|---|
-//! | Megatron-LM in all its variants, BLOOM's, Megatron-DeepSpeed | `iteration 10/ 1000 \|` |
+//! | Megatron-LM and variants, BLOOM, Megatron-DeepSpeed | `iteration 10/ 1000 \|` |
 //! | NeMo 2 | `Training epoch 0, iteration 120/149 \|` |
-//! | NeMo 1 and Lightning | a progress bar with figures |
+//! | NeMo 1 and Lightning | a progress bar with metrics |
 //! | torchtitan | `step: 20  loss: ...` |
 //! | DeepSpeed | `step=10, skipped=4, lr=[...]`, `RunningAvgSamplesPerSec=`, `steps: 10 loss: ... iter time (s): ...` |
-//! | Hugging Face trainer, axolotl, ms-swift, LLaMA-Factory | dicts with `'loss'`; `trainer_state.json` by its key `log_history` |
+//! | Hugging Face trainer, axolotl, ms-swift, LLaMA-Factory | dicts with `'loss'`; `trainer_state.json` with the key `log_history` |
 //! | MLPerf | `:::MLLOG` |
-//! | Megatron-LM's golden curves | JSON of figures with `step_interval` and `values` |
-//! | Weights & Biases, LLaMA-Factory, ms-swift, DLLogger | JSON lines with a step, or a list of such rows; the CSV of a panel by its columns |
-//! | Lightning, MLflow, `run.history().to_csv()`, notebooks | a table with a column of steps; MLflow's metric files |
-//! | TensorBoard | event files by their first record; CSV by `Wall time,Step,Value` |
+//! | Megatron-LM golden curves | JSON metrics with `step_interval` and `values` |
+//! | Weights & Biases, LLaMA-Factory, ms-swift, DLLogger | JSON lines with a step, or a list of such rows; the column names of a panel CSV |
+//! | Lightning, MLflow, `run.history().to_csv()`, notebooks | a table with a step column; MLflow metric files |
+//! | TensorBoard | first record of an event file; CSV header `Wall time,Step,Value` |
 //! | nanotron, MaxText, OLMo, composer, litgpt, fairseq, torchtune, verl and others | `trainers.toml`, a [`LogTable`] |
 //!
-//! Companions of Megatron-LM's steps are read too: timers in their four forms, memory, validation. Colours and tags
-//! of ranks are removed, a carriage return ends a line, and every line is accounted for in a [`Report`].
+//! Lines that accompany Megatron-LM steps are parsed too: timers in four formats, memory,
+//! validation. Terminal colors and rank prefixes are removed, a carriage return terminates a line,
+//! and a [`Report`] counts every line.
 
 mod clock;
 mod deepspeed;

@@ -1,49 +1,50 @@
-//! Measured kernels and collectives: what a device is calibrated with.
+//! Parses kernel and collective measurements for device calibration.
 //!
-//! Understood are
+//! Supported formats:
 //!
-//! | format | a measured value is |
+//! | format | measured value |
 //! |---|---|
-//! | Vidur compute profile, CSV | one operator of a row: a row holds up to ten |
+//! | Vidur compute profile, CSV | one operator; a row contains up to ten |
 //! | Vidur network profile, CSV | a row |
 //! | vTrain all-reduce table, CSV | a row |
 //! | SimuMax system description, JSON | a shape with its efficiency |
-//! | Galvatron hardware profile, JSON | a key with its time or bandwidth |
+//! | Galvatron hardware profile, JSON | a key with a time or bandwidth |
 //! | nccl-tests or rccl-tests output, text or JSON | a message size |
-//! | `all_reduce_bench.py` output, text | a trial of a rank, or a payload |
+//! | `all_reduce_bench.py` output, text | a trial on a rank, or a payload |
 //! | aiconfigurator table, Parquet or CSV | a row |
-//! | Planscope's own table, CSV | a row |
+//! | Planscope table, CSV | a row |
 //!
-//! Recognised and refused, because no time of a kernel can be had from them, are SimAI's tables of ratios and profiles
-//! of whole layers, which [`layers`] reads, by sequence length and scheme [`schemes`].
+//! SimAI ratio tables and layer profiles are detected and rejected because they contain no kernel
+//! times. [`layers`] parses layer profiles, and [`schemes`] parses layer times by sequence length
+//! and scheme.
 //!
-//! # Planscope's own table
+//! # Planscope table
 //!
-//! A header in any order, one measured kernel per row, `#` before comments. A column that no row needs may be
-//! missing, a cell that its row does not need may be empty; rows count from 1, which is the header.
+//! CSV with columns in any order, one measured kernel per row, and `#` comments. Columns and cells
+//! that a row does not need may be missing or empty. Rows count from 1, which is the header.
 //!
-//! | column | holds | for |
+//! | column | value | used by |
 //! |---|---|---|
-//! | `kernel` | `matmul`, `attention`, `streaming` or `collective` | every row |
-//! | `time_us` | the median time; or one of `time_ms`, `time_s`, `time_ns` | every row |
+//! | `kernel` | `matmul`, `attention`, `streaming` or `collective` | all rows |
+//! | `time_us` | median time; alternatives are `time_ms`, `time_s`, `time_ns` | all rows |
 //! | `m`, `k`, `n` | shape of the product (m x k) (k x n) | matmul |
-//! | `batch` | equal products that run together; 1 when empty | matmul |
-//! | `product` | `forward`, `input_grad` or `weight_grad`; `forward` when empty | matmul |
-//! | `format` | `bf16` (or `fp16`), `fp8` or `fp32`; `bf16` when empty | matmul |
-//! | `tokens` | tokens of all sequences | attention |
+//! | `batch` | batch size of a batched product; default 1 | matmul |
+//! | `product` | `forward`, `input_grad` or `weight_grad`; default `forward` | matmul |
+//! | `format` | `bf16` (or `fp16`), `fp8` or `fp32`; default `bf16` | matmul |
+//! | `tokens` | tokens over all sequences | attention |
 //! | `squared` | sum over sequences of query length x key length | attention |
-//! | `heads`, `kv_heads` | heads on the device; `kv_heads` as `heads` when empty | attention |
-//! | `qk_dim`, `v_dim` | width of a head; `v_dim` as `qk_dim` when empty | attention |
+//! | `heads`, `kv_heads` | heads on the device; default for `kv_heads` is `heads` | attention |
+//! | `qk_dim`, `v_dim` | head size; default for `v_dim` is `qk_dim` | attention |
 //! | `causal` | `true` or `false` | attention |
-//! | `backward` | `true` or `false`; `false` when empty | attention |
+//! | `backward` | `true` or `false`; default `false` | attention |
 //! | `class` | `norm`, `elementwise`, `embedding`, `softmax`, `loss`, `permute` or `optimizer` | streaming |
-//! | `bytes` | bytes read and written; of a collective, those of the whole vector | streaming, collective |
+//! | `bytes` | bytes read and written; for a collective, size of the full vector | streaming, collective |
 //! | `operation` | `all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all` or `send_receive` | collective |
-//! | `ranks` | devices of the group; 2 when empty and the operation is `send_receive` | collective |
-//! | `ranks_per_node` | of them on one node; all of them when empty | collective |
+//! | `ranks` | group size; default 2 for `send_receive` | collective |
+//! | `ranks_per_node` | group members per node; default all | collective |
 //!
-//! Two time columns of a row must agree within 1 %. Every default that was taken is told in
-//! [`Report::assumptions`].
+//! If a row contains several time columns, they must agree within 1 %. [`Report::assumptions`]
+//! lists all applied defaults.
 
 mod aiconfigurator;
 mod all_reduce_bench;
@@ -76,37 +77,37 @@ use serde::{Deserialize, Serialize};
 use ledger::Ledger;
 use sniff::Content;
 
-/// Largest file that is read.
+/// Maximum file size in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Most measured values that one file may hold.
+/// Maximum number of measured values per file.
 pub const MAX_VALUES: usize = 1_000_000;
 
-/// A format that measured kernels come in.
+/// File format of kernel measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Operators of a transformer by tokens and tensor-parallel degree.
+    /// Transformer operators by token count and tensor-parallel degree.
     VidurCompute,
-    /// Collectives by size and group.
+    /// Collectives by message size and group size.
     VidurNetwork,
-    /// All-reduce by size, one file per group.
+    /// All-reduce by message size, one file per group.
     VtrainAllReduce,
-    /// Efficiencies of matrix products and attention by shape.
+    /// Matrix product and attention efficiencies by shape.
     SimuMax,
-    /// Times of collectives by size and group.
+    /// Collective times by message size and group size.
     Galvatron,
-    /// Collectives by message size, as nccl-tests and rccl-tests print them.
+    /// Collectives by message size, from nccl-tests or rccl-tests output.
     NcclTests,
-    /// All-reduce, as `all_reduce_bench.py` prints it.
+    /// All-reduce, from `all_reduce_bench.py` output.
     AllReduceBench,
-    /// Tables of aiconfigurator.
+    /// aiconfigurator tables.
     Aiconfigurator,
-    /// Planscope's own table.
+    /// Planscope table.
     Planscope,
 }
 
 impl Format {
-    /// What people call it.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::VidurCompute => "Vidur compute profile",
@@ -122,59 +123,60 @@ impl Format {
     }
 }
 
-/// Measured kernels and how they were read.
+/// Parsed kernel measurements with a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Format that was recognised.
+    /// Detected format.
     pub format: Format,
-    /// The device, where the file or its name says which.
+    /// Device name from the file content or file name.
     pub device: Option<String>,
-    /// What was measured, in the order of the file.
+    /// Samples in file order.
     pub samples: Vec<Sample>,
-    /// What was read and what was not.
+    /// Counts of used and rejected values.
     pub report: Report,
 }
 
-/// What was read of a profile and what was not.
+/// Counts of used and rejected values.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
-    /// Values of the file; each is either used or refused. A row of several measured times is several values.
+    /// Values in the file, each either used or rejected. A row with several times has several
+    /// values.
     pub rows: u64,
-    /// Values that became samples.
+    /// Values converted to samples.
     pub used: u64,
-    /// Values that did not, by reason.
+    /// Rejected values by reason.
     pub refused: Vec<Refusal>,
-    /// What the file does not say and was taken so.
+    /// Assumptions about information missing in the file.
     pub assumptions: Vec<String>,
-    /// Samples by what they measure.
+    /// Sample count by kernel kind.
     pub by_kind: Kinds,
 }
 
-/// Values that were refused for one reason.
+/// Values rejected for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Why.
+    /// Reason text.
     pub reason: String,
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// The first of them, for example "row 17, column time_ms: -0.3".
+    /// First rejected value, for example "row 17, column time_ms: -0.3".
     pub first: String,
 }
 
-/// Samples by what they measure.
+/// Sample count by kernel kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Kinds {
     /// Matrix products.
     pub matmul: u64,
     /// Attention kernels.
     pub attention: u64,
-    /// Kernels limited by memory.
+    /// Memory-bound kernels.
     pub streaming: u64,
-    /// Collectives and sends.
+    /// Collectives and point-to-point sends.
     pub collective: u64,
 }
 
-/// Reads a profile, whose format is recognised by its content.
+/// Parses a profile. The format is detected from content.
 pub fn read(bytes: &[u8], hints: &Hints) -> Result<Profile, ProfileError> {
     let unpacked;
     let text = if bytes.starts_with(b"PAR1") && bytes.len() <= MAX_BYTES {

@@ -1,55 +1,50 @@
-//! Protocol buffers, field by field: enough to read messages whose numbers are known, without a schema.
+//! Minimal protocol buffer reader for messages with known field numbers, without a schema.
 
-/// The value of a field.
+/// Field value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// A whole number of any kind.
+    /// Varint integer.
     Varint(u64),
-    /// Eight bytes.
     Fixed64(u64),
-    /// Text, bytes, a message or packed numbers.
+    /// Length-delimited: text, bytes, a message or packed numbers.
     Bytes(&'a [u8]),
-    /// Four bytes.
     Fixed32(u32),
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a message or text.
     pub(crate) fn bytes(self) -> Option<&'a [u8]> {
         if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
-    /// A whole number.
     pub(crate) fn varint(self) -> Option<u64> {
         if let Self::Varint(value) = self { Some(value) } else { None }
     }
 
-    /// Text, with what is not UTF-8 replaced.
+    /// Returns text with invalid UTF-8 replaced.
     pub(crate) fn text(self) -> Option<std::borrow::Cow<'a, str>> {
         self.bytes().map(String::from_utf8_lossy)
     }
 
-    /// Eight bytes as a floating-point number.
+    /// Returns a 64-bit field as `f64`.
     pub(crate) fn double(self) -> Option<f64> {
         if let Self::Fixed64(bits) = self { Some(f64::from_bits(bits)) } else { None }
     }
 }
 
-/// A message that breaks the rules of the encoding.
+/// Encoding error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken {
-    /// Where, in bytes from the start of the message.
+    /// Byte offset in the message.
     pub(crate) offset: usize,
 }
 
-/// The fields of a message, in order. After something broken there are no more.
+/// Iterator over the fields in order. It stops after an error.
 #[derive(Debug, Clone)]
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// The fields of a message.
 pub(crate) fn fields(bytes: &[u8]) -> Fields<'_> {
     Fields { bytes, at: 0 }
 }
@@ -92,20 +87,21 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A number in seven-bit groups and how many bytes it took; `None` where it is cut or longer than ten.
+/// Decodes a varint and returns its size in bytes; `None` if it is truncated or longer than ten
+/// bytes.
 pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     for (index, &byte) in bytes.iter().enumerate().take(10) {
         value |= u64::from(byte & 0x7f).checked_shl(7 * index as u32)?;
         if byte & 0x80 == 0 {
-            // The tenth byte has room for one bit.
+            // The tenth byte contributes only one bit.
             return (index < 9 || byte < 2).then_some((value, index + 1));
         }
     }
     None
 }
 
-/// Whole numbers that stand packed behind each other, or alone.
+/// Decodes a packed or single integer field.
 pub(crate) fn varints(value: Value<'_>) -> impl Iterator<Item = u64> {
     let (alone, mut rest) = match value {
         Value::Varint(value) => (Some(value), &[][..]),
@@ -125,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// 300 is 0b10_0101100: groups 0101100 and 10, so the bytes ac 02.
+    /// 300 is 0b10_0101100: groups 0101100 and 10, encoded as ac 02.
     #[test]
     fn fields_of_every_kind() {
         let bytes = b"\x08\xac\x02\x12\x02hi\x1d\x01\0\0\0\x21\x02\0\0\0\0\0\0\0";

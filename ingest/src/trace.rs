@@ -1,13 +1,14 @@
-//! Traces to slices on lanes: what ran on which thread or stream, from when to when, to the nanosecond.
+//! Parses traces into slices on lanes: events per thread or stream with start and duration in
+//! nanoseconds.
 //!
-//! | format | recognised by |
+//! | format | detected by |
 //! |---|---|
-//! | Chrome trace events as Kineto (PyTorch), simulators and torch's schedules write them | an object with `traceEvents`, or an array, closed or not |
+//! | Chrome trace events from Kineto (PyTorch), simulators and torch schedules | an object with `traceEvents`, or an array, closed or not |
 //! | Perfetto track events, also with interned names | packets with track events |
-//! | Chakra execution trace | metadata and nodes behind each other, or an object with `workload_graph` |
+//! | Chakra execution trace | consecutive metadata and node messages, or an object with `workload_graph` |
 //!
-//! Any of them may be packed with gzip. Reading is streamed: what is held are the columns of the result, within
-//! [`Limits`].
+//! All formats may be gzip-compressed. Parsing is streamed: memory contains only the result
+//! columns, bounded by [`Limits`].
 
 mod action;
 mod build;
@@ -40,22 +41,25 @@ pub use table::{
     Counter, Distributed, Flow, Format, Group, Lane, Located, Process, Slices, Step, Totals, Trace, Transfer,
 };
 
-/// How much of a trace is read and kept. What goes beyond is refused or counted, never an allocation.
+/// Parser limits. Excess data is rejected or counted, and never allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of the unpacked file: a profile of minutes on one device has hundreds of megabytes.
+    /// Maximum decompressed size in bytes. A profile over minutes on one device has several hundred
+    /// megabytes.
     pub bytes: u64,
-    /// Most slices, flows, counters and instants each; further ones are counted.
+    /// Maximum number of slices, flows, counters and instants each. Further events are counted.
     pub events: usize,
-    /// Deepest nesting of JSON; traces have six levels.
+    /// Maximum JSON nesting depth. Traces have six levels.
     pub depth: usize,
-    /// Longest name, in bytes; further bytes are left out. Kernels of templates have thousands.
+    /// Maximum name length in bytes. Further bytes are dropped. Names of template kernels have
+    /// several thousand bytes.
     pub name_bytes: usize,
-    /// Most bytes of all different names together; further names are replaced by "(other)".
+    /// Maximum total size of distinct names in bytes. Further names are replaced by "(other)".
     pub names_bytes: usize,
-    /// Most threads, tracks and streams; events of further ones are counted.
+    /// Maximum threads, tracks and streams. Events on further threads are counted.
     pub threads: usize,
-    /// Most lanes for slices of one thread that overlap without nesting; the last takes what is beyond.
+    /// Maximum lanes per thread for slices that overlap without nesting. The last lane receives the
+    /// remaining slices.
     pub overflow_lanes: usize,
 }
 
@@ -73,20 +77,20 @@ impl Default for Limits {
     }
 }
 
-/// The unit of times in Chrome traces, where it is known to differ from the format's microseconds.
+/// Time unit in Chrome traces, for files that do not use microseconds as defined by the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimeUnit {
-    /// As the format says.
+    /// Unit defined by the format.
     #[default]
     Microseconds,
-    /// Of some simulators, DynaPipe's among them.
+    /// Unit in some simulators, including DynaPipe.
     Milliseconds,
-    /// Of some simulators.
+    /// Unit in some simulators.
     Nanoseconds,
 }
 
 impl TimeUnit {
-    /// The unit as a power of ten of nanoseconds.
+    /// Returns the unit as a power of ten in nanoseconds.
     const fn power(self) -> i32 {
         match self {
             Self::Nanoseconds => 0,
@@ -96,11 +100,12 @@ impl TimeUnit {
     }
 }
 
-/// Reads a trace, packed with gzip or not, whose format is recognised by its content.
+/// Parses a trace, optionally gzip-compressed. The format is detected from content.
 ///
 /// # Errors
-/// What the file is instead of a trace, where it is broken, or which limit it breaks. A file that is cut is no error:
-/// what stands before the cut is read, and the report says so.
+/// The file is not a trace (with the detected file type), is corrupt (with the position), or
+/// exceeds a limit. A truncated file is not an error: the part before the truncation is parsed, and
+/// the report contains this fact.
 pub fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result<Trace, TraceError> {
     let mut source = BufReader::with_capacity(64 << 10, source);
     if head(&mut source)?.starts_with(b"\x1f\x8b") {
@@ -117,7 +122,7 @@ pub fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result<Trace,
     }
 }
 
-/// The first bytes, which stay to be read.
+/// Returns the first bytes without consuming them.
 fn head(source: &mut impl BufRead) -> Result<&[u8], TraceError> {
     source.fill_buf().map_err(|error| TraceError::Unreadable { offset: 0, detail: error.to_string() })
 }

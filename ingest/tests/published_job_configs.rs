@@ -1,4 +1,4 @@
-//! Configurations as their authors published them, in the folder that PLANSCOPE_DATA names.
+//! Tests with published configurations in the folder `PLANSCOPE_DATA`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ingest::job_config::{self, JobConfig};
 use planner::training::{Precision, Recompute};
 
-/// The folder of configurations; `None` where the measured data are not there.
+/// Returns the configuration folder; `None` if the data is not available.
 fn folder() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so data/configs is not read");
@@ -25,7 +25,7 @@ fn read(path: &Path) -> JobConfig {
     job_config::read("job", &bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The figures of a reading by the columns of `training.csv`.
+/// Returns numeric results by `training.csv` column.
 fn figures(config: &JobConfig) -> BTreeMap<&'static str, u32> {
     let scenario = &config.scenario;
     let module = scenario.model.backbone().expect("a backbone");
@@ -52,7 +52,7 @@ fn figures(config: &JobConfig) -> BTreeMap<&'static str, u32> {
     figures
 }
 
-/// What the columns with words contain for a reading.
+/// Returns accepted words by `training.csv` column.
 fn words(config: &JobConfig) -> [(&'static str, &'static [&'static str]); 3] {
     let training = &config.scenario.training;
     let recompute: &[&str] = match training.recompute {
@@ -106,7 +106,7 @@ fn training_configurations_are_read_without_a_wrong_field() {
     assert!(checked > 230, "{checked} fields checked");
 }
 
-/// Within half a per cent, or with a sentence about the part that the scenario cannot hold.
+/// The parameter count matches within 0.5 %, or the report contains an unsupported feature.
 #[test]
 fn model_configurations_have_their_parameters() {
     let Some(folder) = folder() else { return };

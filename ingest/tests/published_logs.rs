@@ -1,10 +1,10 @@
-//! Logs as their authors published them, in the folder that PLANSCOPE_DATA names.
+//! Tests with published logs in the folder `PLANSCOPE_DATA`.
 
 use std::path::PathBuf;
 
 use ingest::log::{Limits, Log, LogParser, Point, Source, import};
 
-/// The published file, or `None` where there is no folder of them.
+/// Returns a published file, or `None` if the folder is not available.
 fn published(path: &str) -> Option<Vec<u8>> {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so {path} is not read");
@@ -25,7 +25,8 @@ const LOGS: [(&str, usize); 4] = [
     ("logs/meg_gpt2_perf_n16.out", 3),
 ];
 
-/// As many points as lines that start with " iteration" (`grep -c '^ iteration'`).
+/// The point count equals the number of lines that start with " iteration" (`grep -c '^
+/// iteration'`).
 #[test]
 fn every_step_is_a_point() {
     for (path, steps) in LOGS {
@@ -36,7 +37,7 @@ fn every_step_is_a_point() {
     }
 }
 
-/// 64 ranks told their memory after the first iteration, one after another or two in a line.
+/// 64 ranks print memory after the first iteration, with one or two messages per line.
 #[test]
 fn memory_of_every_rank_is_found() {
     let Some(Log { points, .. }) = log(LOGS[0].0) else { return };
@@ -58,7 +59,7 @@ fn timers_of_every_step_are_found() {
     assert_eq!((forward.name.as_str(), forward.time_s), ("forward-compute", Some(32.05416)));
 }
 
-/// Every split point of the part of a real log that holds its steps, and the log byte by byte.
+/// Splits the step section of a real log at every position, and parses the log byte by byte.
 #[test]
 fn a_log_may_be_cut_anywhere() {
     let Some(bytes) = published(LOGS[3].0) else { return };

@@ -1,11 +1,11 @@
-//! Profiles as their authors published them, in the folder that PLANSCOPE_DATA names.
+//! Tests with published profiles in the folder `PLANSCOPE_DATA`.
 
 use std::path::PathBuf;
 
 use ingest::profile::{Format, Hints, Kinds, Profile, ProfileError, layers, read};
 use planner::cost::kernel::{Kernel, Product};
 
-/// The published file, or `None` where there is no folder of them.
+/// Parses a published file, or returns `None` if the folder is not available.
 fn published(path: &str) -> Option<Result<Profile, ProfileError>> {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so {path} is not read");
@@ -17,7 +17,7 @@ fn published(path: &str) -> Option<Result<Profile, ProfileError>> {
     Some(read(&bytes, &Hints { name, ..Hints::default() }))
 }
 
-/// Whether a file is read as this format, with so many values used and refused.
+/// Checks the format and the number of used and rejected values.
 fn counts(path: &str, format: Format, used: u64, refused: u64) -> Option<Profile> {
     let profile = published(path)?.unwrap_or_else(|error| panic!("{path}: {error}"));
     assert_eq!(profile.format, format, "{path}");
@@ -25,7 +25,7 @@ fn counts(path: &str, format: Format, used: u64, refused: u64) -> Option<Profile
     Some(profile)
 }
 
-/// Rates in TFLOP/s of products and attention that pass the filter.
+/// Returns TFLOP/s of matching product and attention samples.
 fn rates(profile: &Profile, of: impl Fn(&Kernel) -> bool) -> Vec<f64> {
     let measured = profile.samples.iter().filter(|sample| of(&sample.kernel));
     measured
@@ -44,7 +44,8 @@ fn largest(rates: &[f64]) -> f64 {
     rates.iter().copied().fold(0.0, f64::max)
 }
 
-/// 1,044 rows of ten operators; products stay below the peaks of 312 and 989 TFLOP/s and come near them.
+/// 1,044 rows with ten operators. Products remain below the peaks, 312 and 989 TFLOP/s, and
+/// approach them.
 #[test]
 fn vidur_products_run_at_what_the_devices_can_do() {
     for (device, peak) in [("a100", 312.0), ("h100", 989.0)] {
@@ -71,7 +72,7 @@ fn vidur_collectives_are_all_read() {
     }
 }
 
-/// The number of GPUs follows from the bus bandwidths and is that of the name.
+/// The GPU count from bus bandwidths equals the count in the file name.
 #[test]
 fn vtrain_tables_tell_their_devices() {
     for gpus in 2..=8 {
@@ -83,7 +84,8 @@ fn vtrain_tables_tell_their_devices() {
     }
 }
 
-/// The two measure the same machines' all-reduce of 64 MiB among 8: were Vidur's sizes elements, it would be twice as fast.
+/// Both measure a 64 MiB all-reduce among 8 devices on the same machines. If Vidur sizes were
+/// element counts, its rate would be twice as high.
 #[test]
 fn vidur_sizes_are_bytes() {
     let times = ["network_a100_dgx__all_reduce.csv", "vtrain_allreduce_a100/AR_GPU8_1M_1024M_LUT"].map(|path| {
@@ -97,7 +99,7 @@ fn vidur_sizes_are_bytes() {
     assert!((1.0..1.3).contains(&(vidur / vtrain)), "{vidur} {vtrain}");
 }
 
-/// Of the A100: causal attention at up to 185 TFLOP/s forward and 157 backward, as FlashAttention-2 does.
+/// A100 causal attention reaches 185 TFLOP/s forward and 157 backward, equal to FlashAttention-2.
 #[test]
 fn simumax_attention_is_counted_as_it_was() {
     let Some(profile) = counts("operators/simumax_a100_pcie.json", Format::SimuMax, 219, 11) else { return };
@@ -142,8 +144,8 @@ fn what_holds_no_times_is_refused() {
     }
 }
 
-/// Galvatron's profile of two layers by samples of a microbatch, and of memory by layout and rank (counted with Python's
-/// json): what it derives from them is left out.
+/// Galvatron profile with two layers by samples per microbatch, and memory by layout and rank
+/// (counted with Python's json). Derived values are skipped.
 #[test]
 fn whole_layers_are_read_as_such() {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else { return };

@@ -1,10 +1,10 @@
-//! Traces as their authors published them, in the folder that PLANSCOPE_DATA names.
+//! Tests with published traces in the folder `PLANSCOPE_DATA`.
 
 use std::path::PathBuf;
 
 use ingest::trace::{Format, Kind, Limits, TimeUnit, Trace, read};
 
-/// The published file, or `None` where there is no folder of them.
+/// Returns a published file, or `None` if the folder is not available.
 fn published(path: &str) -> Option<Trace> {
     let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
         eprintln!("skipped: PLANSCOPE_DATA is not set, so {path} is not read");
@@ -16,7 +16,7 @@ fn published(path: &str) -> Option<Trace> {
     Some(trace.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// Events, slices, arrows that end somewhere, kernels: counted with Python's json.
+/// Counts of events, slices, complete flows and kernels, computed with Python's json.
 #[test]
 fn every_event_is_read() {
     for (path, events, slices, kernels, rank) in [
@@ -40,7 +40,7 @@ fn every_event_is_read() {
     }
 }
 
-/// The first file is of a job with one rank, the second of steps 551 and 552.
+/// The first file has a job with one rank, the second contains steps 551 and 552.
 #[test]
 fn steps_and_groups_are_found() {
     let Some(trace) = published("rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz") else { return };
@@ -52,7 +52,7 @@ fn steps_and_groups_are_found() {
     assert_eq!(numbers, [551, 552]);
 }
 
-/// Unions of intervals that a few lines of Python found, with decimal times.
+/// Interval unions computed by a short Python script with decimal times.
 #[test]
 fn totals_are_those_of_another_program() {
     for (path, [span, compute, communication, overlapped, copy, busy]) in [

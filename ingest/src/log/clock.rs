@@ -1,20 +1,21 @@
-//! Times of day in lines of text.
+//! Parses timestamps in text lines.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-/// Year first, as most programs write it; `/` may stand between the numbers of the date.
+/// Year first, the most common format; `/` may separate the date fields.
 const YEAR_FIRST: &[u8] = b"0000-00-00 00:00:00";
 /// Year last: `05/29/2024 16:22:01` and `29/05/2024 16:22:01`.
 const YEAR_LAST: &[u8] = b"00/00/0000 00:00:00";
 
-/// Returns the last time of day in a text, in microseconds since 1970: `2024-05-06 07:08:09` with a blank, comma or `T`,
-/// `05/06/2024 07:08:09 PM`, or seconds or milliseconds since 1970 as the first word. A fraction may follow behind a point or comma.
+/// Returns the last timestamp in a text as microseconds since 1970. Supported: `2024-05-06
+/// 07:08:09` with a blank, comma or `T`; `05/06/2024 07:08:09 PM`; Unix seconds or milliseconds as
+/// the first word. A fraction may follow after a point or comma.
 pub(super) fn time_us(text: &str) -> Option<i64> {
     year_first(text).or_else(|| year_last(text)).or_else(|| since_1970(text))
 }
 
-/// Where a form matches last: zeros are digits.
+/// Returns the last match position. Zeros in the pattern match any digit.
 fn find(text: &[u8], form: &[u8]) -> Option<usize> {
     let matches = |window: &[u8]| {
         window.iter().zip(form).all(|(&byte, &form)| match form {
@@ -34,7 +35,7 @@ fn year_first(text: &str) -> Option<i64> {
     instant((digits(&whole[..4]), digits(&whole[5..7]), digits(&whole[8..10])), &whole[11..], after)
 }
 
-/// The month is the first number, unless it is above 12.
+/// Interprets the first number as the month unless it exceeds 12.
 fn year_last(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let at = find(bytes, YEAR_LAST)?;
@@ -60,7 +61,7 @@ fn since_1970(text: &str) -> Option<i64> {
     }
 }
 
-/// Year, month and day, the bytes of `00:00:00`, and what follows.
+/// Converts year, month, day, the bytes of `00:00:00` and the remaining text.
 fn instant((year, month, day): (i16, i16, i16), clock: &[u8], after: &[u8]) -> Option<i64> {
     let fraction = after.strip_prefix(b".").or_else(|| after.strip_prefix(b",")).unwrap_or_default();
     let half = after.strip_prefix(b" ").and_then(|after| after.get(..2));
@@ -76,12 +77,12 @@ fn instant((year, month, day): (i16, i16, i16), clock: &[u8], after: &[u8]) -> O
     Offset::UTC.to_timestamp(civil).ok().map(jiff::Timestamp::as_microsecond)
 }
 
-/// The number of so few digits that it fits.
+/// Parses a short digit sequence that fits the type.
 fn digits(bytes: &[u8]) -> i16 {
     bytes.iter().fold(0, |sum, byte| sum * 10 + i16::from(byte - b'0'))
 }
 
-/// The microseconds of the digits of a fraction.
+/// Converts fraction digits to microseconds.
 fn micros(fraction: &[u8]) -> i32 {
     let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).take(6);
     digits.fold((0, 100_000), |(sum, unit), digit| (sum + i32::from(digit - b'0') * unit, unit / 10)).0
@@ -91,7 +92,7 @@ fn micros(fraction: &[u8]) -> i32 {
 mod tests {
     use super::*;
 
-    /// 2023-11-07T01:55:23Z is 1,699,322,123 s after 1970 (`date -u -d ... +%s`).
+    /// 2023-11-07T01:55:23Z is Unix time 1,699,322,123 (`date -u -d ... +%s`).
     #[test]
     fn times_of_day() {
         assert_eq!(time_us("[2023-11-07 01:55:23,711] [INFO]"), Some(1_699_322_123_711_000));

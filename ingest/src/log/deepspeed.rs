@@ -1,4 +1,4 @@
-//! DeepSpeed: the line of steps and learning rates, the throughput timer, and the pipeline engine.
+//! DeepSpeed: step lines with learning rates, the throughput timer, and the pipeline engine.
 
 use super::Limits;
 use super::clock::time_us;
@@ -9,7 +9,8 @@ use super::text::{clip, leading_digits, number};
 
 /// `[Rank 0] step=10, skipped=4, lr=[4.99e-05, 4.99e-05], mom=[(0.9, 0.95)]`.
 ///
-/// Skipped counts all skips since the start, so that it is kept by its name.
+/// `skipped` counts all skips since the start, so it is stored under its name instead of the
+/// per-interval field.
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let (before, after) = text.split_once("step=")?;
     if !before.is_empty() && !before.ends_with(' ') {
@@ -32,9 +33,10 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     Some(draft.step(Mark::Named))
 }
 
-/// `epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=25.7, MemAllocated=4.32GB`.
+/// `epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=25.7,
+/// MemAllocated=4.32GB`.
 ///
-/// Older versions name the epoch and the micro-step only, which is of the step that is open.
+/// Older versions print only epoch and micro-step. The line then belongs to the open step.
 pub(super) fn timer(text: &str, limits: &Limits) -> Option<Reading> {
     let at = text.find("RunningAvgSamplesPerSec=")?;
     let (before, after) = text.split_at(at);
@@ -46,7 +48,7 @@ pub(super) fn timer(text: &str, limits: &Limits) -> Option<Reading> {
         time_us: time_us(before),
         ..Point::default()
     });
-    // Sizes are divided by 2^30, whatever the letters say.
+    // DeepSpeed divides sizes by 2^30 although it prints GB.
     let mut memory = Memory::default();
     for part in after.split(", ") {
         let Some((name, value)) = part.trim().split_once('=') else { return Some(Reading::Torn(Tear::Value)) };
@@ -64,10 +66,11 @@ pub(super) fn timer(text: &str, limits: &Limits) -> Option<Reading> {
     Some(draft.step(mark))
 }
 
-/// `[Rank 0] time (ms) | fwd: 120.5 | bwd: 240.5 | bwd_inner: 230.0 | step: 12.0`, which `wall_clock_breakdown` prints. Timers of
-/// microsteps say nothing of a whole step and are companions.
+/// `[Rank 0] time (ms) | fwd: 120.5 | bwd: 240.5 | bwd_inner: 230.0 | step: 12.0`, printed by
+/// `wall_clock_breakdown`. Microstep timers do not cover a full step and are companion lines.
 ///
-/// Where no line numbers the steps, the lines are counted, and forward, backward and optimizer are the time of a step.
+/// If no other line contains step numbers, these lines are counted as steps, and the step time is
+/// the sum for forward, backward and optimizer.
 pub(super) fn breakdown(text: &str, limits: &Limits) -> Option<Reading> {
     let (before, after) = text.split_once("time (ms) |")?;
     let names = ["fwd", "bwd", "step", "forward", "backward", "fwd_microstep", "forward_microstep", "optimizer_step"];

@@ -1,69 +1,65 @@
-//! Why a log is refused as a whole.
+//! Errors that reject a complete log.
 
 use super::Report;
 
-/// Why a log is refused as a whole: what is wrong, and the remedy.
+/// Error that rejects a complete log. The message contains the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// No bytes, or nothing but white space.
+    /// The input is empty or only white space.
     #[error("file is empty")]
     Empty,
-    /// Something else than a log.
+    /// The input is not a log.
     #[error("this looks like {looks_like}, not a training log; {remedy}")]
     NotALog {
-        /// What the first bytes say.
+        /// File type detected from the first bytes.
         looks_like: &'static str,
-        /// What to send in its place.
+        /// Suggested replacement file.
         remedy: &'static str,
     },
-    /// More bytes than are read.
+    /// The input exceeds the size limit.
     #[error("the file has more than the {limit} bytes that are read, unpacked; send the part that is needed")]
     TooLarge {
-        /// Most bytes.
+        /// Limit in bytes.
         limit: usize,
     },
-    /// A broken gzip stream.
+    /// Corrupt gzip stream.
     #[error("the gzip stream breaks off after {unpacked} unpacked bytes: {detail}")]
     Gzip {
-        /// Bytes that could be unpacked.
+        /// Number of bytes decompressed before the error.
         unpacked: usize,
-        /// What is wrong.
         detail: String,
     },
-    /// Broken JSON.
+    /// JSON syntax error.
     #[error("not readable as JSON: {detail}")]
     Json {
-        /// What the parser says, with line and column.
+        /// Parser message with line and column.
         detail: String,
     },
-    /// JSON or CSV of another shape.
+    /// JSON or CSV with an unsupported structure.
     #[error(
         "the file holds {found}; a trainer_state.json has a list log_history, a panel CSV the columns Step and \
          \"<run> - <metric>\", a TensorBoard CSV Wall time, Step and Value"
     )]
     Shape {
-        /// What it is.
+        /// Description of the content.
         found: &'static str,
     },
-    /// An event file whose framing is broken: what follows cannot be found.
+    /// Corrupt event file framing. The next record cannot be located.
     #[error("the length of the record at byte {offset} has a wrong checksum; {read} records before it are sound")]
     Framing {
-        /// First byte of the record.
+        /// Offset of the record.
         offset: u64,
-        /// Records before it.
+        /// Number of records before the error.
         read: u64,
     },
-    /// Not a single step.
+    /// The log contains no step.
     #[error(
         "no step of a known trainer is in these {} lines{}; docs/formats.md lists the formats, and a table of patterns \
          can describe others",
         report.lines,
         first(report)
     )]
-    NoSteps {
-        /// What was read.
-        report: Box<Report>,
-    },
+    NoSteps { report: Box<Report> },
 }
 
 fn first(report: &Report) -> String {

@@ -1,8 +1,9 @@
-//! The Hugging Face trainer and programs on top of it: Python dicts on standard output with the progress bar between them,
-//! and `trainer_state.json`.
+//! Hugging Face trainer and derived programs: Python dicts on standard output, interleaved with a
+//! progress bar, and `trainer_state.json`.
 //!
-//! A dict names no step. It is the first that is known of: a figure of the dict (`global_step/max_steps` of ms-swift), the
-//! progress bar before it, its epoch times the steps of an epoch. Else dicts are counted.
+//! A dict contains no step number. The step is taken from the first available source: a dict entry
+//! (`global_step/max_steps` in ms-swift), the preceding progress bar, or the epoch times steps per
+//! epoch. Otherwise dicts are counted.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,36 +21,36 @@ use super::steps::Mark;
 use super::text::{clip, number};
 use super::{Limits, LogError};
 
-/// The note of steps that follow from epochs.
+/// Note for logs with steps derived from epochs.
 const ROUNDED: &str = "steps follow from the epoch, which the trainer rounds: a step may be wrong by half of the last printed place of the \
                        epoch times the steps of an epoch, and figures per step with it";
-/// The note of dicts that come in pairs.
+/// Note for logs with pairs of dicts.
 const PAIRS: &str = "dicts of one epoch and learning rate follow each other: if several ranks print them, the log has fewer steps than are \
                      counted";
-/// Places of an epoch that is printed in full.
+/// Decimal places of an epoch printed with full precision.
 const FULL_PLACES: usize = 8;
-/// Dicts before pairs of them count as evidence.
+/// Minimum dict count before pairs count as evidence.
 const MIN_DICTS: u32 = 4;
 
-/// Dicts that are compared with the next one: ranks without tags print each dict once per rank.
+/// Number of recent dicts compared for duplicates: ranks without prefixes each print the same dict.
 const RECENT: usize = 16;
-/// Steps of a training take longer; a bar that is faster counts rows or files.
+/// Minimum training step time in seconds. A faster bar counts rows or files.
 const MIN_STEP_S: f64 = 0.01;
-/// A full bar of such steps is of a training only where its epoch is a whole number.
+/// Below this step time in seconds, a full bar belongs to training only if the epoch is an integer.
 const SHORT_STEP_S: f64 = 0.1;
 
-/// A dict and what is around it in its line.
+/// A dict with its context in the line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dict {
-    /// What the dict holds.
     pub(super) reading: Box<Reading>,
-    /// A progress bar in the same line.
+    /// Progress bar in the same line.
     pub(super) bar: Option<Bar>,
-    /// Hash of the text of the dict.
+    /// Hash of the dict text.
     pub(super) hash: u64,
 }
 
-/// `{'loss': 2.1322, 'grad_norm': nan, 'learning_rate': 4.9e-05, 'epoch': 0.02}`, wherever in the line.
+/// Parses `{'loss': 2.1322, 'grad_norm': nan, 'learning_rate': 4.9e-05, 'epoch': 0.02}` at any
+/// position in the line.
 pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
     const STARTS: [&str; 4] = ["{'loss'", "{'eval_", "{'train_", "{'grad_norm'"];
     let at = STARTS.iter().filter_map(|start| text.find(start)).min()?;
@@ -77,21 +78,21 @@ pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
     Some(Reading::Dict(Dict { reading, bar, hash: hasher.finish() }))
 }
 
-/// The number in `tensor(1.5000, device='cuda:0')` and `np.float64(1.5)`.
+/// Parses the number in `tensor(1.5000, device='cuda:0')` and `np.float64(1.5)`.
 fn wrapped(value: &str) -> Option<f64> {
     let (name, inner) = value.strip_suffix(')')?.split_once('(')?;
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'));
     number(inner.split(',').next()?.trim_matches(['[', ']', ' '])).filter(|_| is_name)
 }
 
-/// `12/94` of a step and the steps of the whole training.
+/// Parses `12/94` as step and total steps.
 pub(super) fn fraction(text: &str) -> Option<(u64, u64)> {
     let (step, total) = text.split_once('/')?;
     let (step, total) = (step.trim().parse().ok()?, total.trim().parse().ok()?);
     (step < 1 << 53 && total > 0).then_some((step, total))
 }
 
-/// `Total optimization steps = 12,345` and `Num Epochs = 3`, printed before the first step.
+/// Parses `Total optimization steps = 12,345` and `Num Epochs = 3`, printed before the first step.
 pub(super) fn length(text: &str) -> Option<Reading> {
     let after = |word: &str| {
         let (_, rest) = text.split_once(word)?;
@@ -103,8 +104,8 @@ pub(super) fn length(text: &str) -> Option<Reading> {
     steps().or_else(epochs).map(Reading::Length)
 }
 
-/// Names and values of a dict of plain values, as text, and what is behind it; `None` where it is cut. Values that are lists
-/// or dicts are left out.
+/// Returns names and scalar values as text, and the text after the dict; `None` if the dict is
+/// truncated. List and dict values are omitted.
 fn entries(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
     let mut rest = text.strip_prefix('{')?;
     let mut entries = Vec::new();
@@ -128,7 +129,7 @@ fn entries(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
     }
 }
 
-/// The end of a value without quotes: the first comma or brace that is in no brackets.
+/// Returns the end of an unquoted value: the first comma or brace outside brackets.
 fn end_of_value(text: &str) -> Option<usize> {
     let mut depth = 0_u32;
     text.find(|c| {
@@ -156,7 +157,7 @@ fn behind_brackets(text: &str) -> Option<&str> {
     None
 }
 
-/// A row of figures: of training, of evaluation, or of the whole run.
+/// Converts a metrics row for training, evaluation, or the complete run.
 fn reading(pairs: &[(&str, Option<f64>)], point: Point, mark: Mark, limits: &Limits) -> Reading {
     let has = |prefix: &str| pairs.iter().any(|(name, _)| name.starts_with(prefix));
     let is_step = |name: &str| matches!(name, "step" | "global_step");
@@ -185,37 +186,38 @@ fn reading(pairs: &[(&str, Option<f64>)], point: Point, mark: Mark, limits: &Lim
     draft.step(mark)
 }
 
-/// What is known of the steps of dicts.
+/// State for the step numbers of dicts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     bar: Option<Bar>,
-    /// The last bar of another length than the training.
+    /// Latest bar with a length other than the training length.
     other: Option<Bar>,
-    /// Step of the dict before.
+    /// Step of the previous dict.
     last: Option<u64>,
-    /// Epoch of the dict before that a bar numbered.
+    /// Epoch of the latest dict with a step from a bar.
     last_epoch: Option<f64>,
-    /// Steps of the training, by its bar.
+    /// Total training steps from the bar.
     total: Option<u64>,
     steps: Option<u64>,
     epochs: Option<f64>,
     recent: VecDeque<u64>,
-    /// Epoch and learning rate of the dict before.
+    /// Epoch and learning rate of the previous dict.
     before: Option<(f64, f64)>,
-    /// Dicts without a step of their own, and those of the same epoch and learning rate as the dict before.
+    /// Number of dicts without a step, and number of them with the epoch and learning rate of the
+    /// previous dict.
     dicts: u32,
     pairs: u32,
 }
 
 impl Progress {
-    /// Takes over a bar; one of another length is of a loop of its own, or of the next training.
+    /// Records a bar. A bar with a different length belongs to another loop or to the next
+    /// training.
     pub(super) fn bar(&mut self, bar: Bar) {
         let is_other = self.total.or(self.steps).is_some_and(|total| total != bar.total);
         let slot = if is_other { &mut self.other } else { &mut self.bar };
         *slot = Some(bar);
     }
 
-    /// Takes over a length.
     pub(super) fn length(&mut self, length: Length) {
         match length {
             Length::Steps(steps) => (self.steps, self.total) = (Some(steps), None),
@@ -223,7 +225,7 @@ impl Progress {
         }
     }
 
-    /// Whether the same dict was printed a short time ago.
+    /// True if a recent dict has the same hash.
     pub(super) fn is_repeated(&mut self, hash: u64) -> bool {
         let is_known = self.recent.contains(&hash);
         if !is_known {
@@ -235,7 +237,8 @@ impl Progress {
         is_known
     }
 
-    /// The training starts again: a bar that was not drawn anew is of the training before.
+    /// Resets the state for a new training. A bar that is not redrawn belongs to the previous
+    /// training.
     pub(super) fn restart(&mut self) {
         let is_new = self.bar.zip(self.last).is_some_and(|(bar, last)| bar.done < last);
         if !is_new {
@@ -244,7 +247,8 @@ impl Progress {
         (self.last, self.last_epoch, self.total) = (None, None, None);
     }
 
-    /// Forgets a bar that cannot be of the training: it is of another length, or full before the first dict and too fast.
+    /// Discards a bar that cannot belong to the training: its length differs, or it is full before
+    /// the first dict and too fast.
     fn check_bar(&mut self, epoch: Option<f64>) {
         let Some(bar) = self.bar else { return };
         let is_whole = epoch.is_none_or(|epoch| (epoch - epoch.round()).abs() <= 0.05 && epoch >= 0.5);
@@ -257,7 +261,7 @@ impl Progress {
         }
     }
 
-    /// Whether dicts without steps come in pairs, as two ranks print them.
+    /// True if dicts without steps occur in pairs, as printed by two ranks.
     fn is_paired(&mut self, point: &Point, epoch: Option<f64>) -> bool {
         let key = epoch.zip(point.learning_rate);
         self.dicts += 1;
@@ -266,10 +270,11 @@ impl Progress {
         self.dicts >= MIN_DICTS && self.pairs * 2 >= self.dicts
     }
 
-    /// Gives a counted dict its step by the bar or the epoch; false if both are missing.
+    /// Sets the step of a counted dict from the bar or the epoch. Returns false if neither is
+    /// available.
     pub(super) fn number(&mut self, point: &mut Point, epoch: Option<f64>, report: &mut Report) -> bool {
         self.check_bar(epoch);
-        // Ranks print their own losses at one bar.
+        // Ranks print local losses at the same bar position.
         let last = self.bar.map(|bar| bar.done).filter(|done| self.last == Some(*done));
         if let (Some(last), true) = (last, epoch.is_some() && epoch == self.last_epoch) {
             point.step = last;
@@ -306,13 +311,14 @@ impl Progress {
     }
 }
 
-/// Whether an epoch has no more places than the trainer rounds to; whole epochs are exact.
+/// True if an epoch has no more decimal places than the trainer's rounding. Integer epochs are
+/// exact.
 fn is_rounded(epoch: f64) -> bool {
     let text = epoch.to_string();
     text.split_once('.').is_some_and(|(_, places)| places.len() < FULL_PLACES)
 }
 
-/// The rows of `log_history`, in order, and the steps of the whole training.
+/// Returns the rows of `log_history` in order, and the total steps.
 pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Vec<Reading>, LogError> {
     let Value::Object(mut document) = document else { return Err(LogError::Shape { found: "no object" }) };
     let Some(Value::Array(rows)) = document.remove("log_history") else {

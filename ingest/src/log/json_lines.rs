@@ -1,5 +1,5 @@
-//! JSON lines with a step: histories of Weights & Biases, `trainer_log.jsonl` of LLaMA-Factory, `logging.jsonl` of ms-swift,
-//! DLLogger.
+//! JSON lines with a step: Weights & Biases history, LLaMA-Factory `trainer_log.jsonl`, ms-swift
+//! `logging.jsonl`, DLLogger.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::steps::Mark;
 use super::text::{clip, number};
 use super::{Limits, hugging_face};
 
-/// Names of the step, best first: steps of a trainer go before calls of the logger.
+/// Step keys by priority: trainer steps come before logger calls.
 const STEPS: [&str; 10] = [
     "train/global_step",
     "trainer/global_step",
@@ -28,21 +28,20 @@ const STEPS: [&str; 10] = [
     "_step",
 ];
 
-/// Names of the rank of a row.
+/// Rank keys.
 const PROCESSES: [&str; 4] = ["rank", "global_rank", "world_rank", "process_index"];
-/// Names of steps of a trainer, of which a row may have several with different values.
+/// Trainer step keys. A row may contain several with different values.
 const COUNTERS: [&str; 6] = ["global_step", "current_steps", "num_updates", "iter", "iteration", "step"];
-/// Most objects inside each other whose figures are read.
+/// Maximum object nesting for metrics.
 const MAX_NESTED: usize = 3;
 
-/// Names of the run of a row.
+/// Run keys.
 const RUNS: [&str; 5] = ["run", "run_name", "run_id", "run_uuid", "run name"];
-/// Names of the part of the data that a row is of.
+/// Data split keys.
 const SPLITS: [&str; 4] = ["split", "mode", "phase", "stage"];
-/// Parts of the data that are not trained on.
+/// Data splits other than training.
 const HELD_OUT: [&str; 9] = ["val", "valid", "validation", "validate", "eval", "evaluation", "evaluate", "test", "dev"];
 
-/// The run that a row names.
 fn run(row: &Map<String, Value>) -> Option<String> {
     let is_run = |name: &str| RUNS.iter().any(|known| known.eq_ignore_ascii_case(name));
     let (_, value) = row.iter().find(|(name, _)| is_run(name))?;
@@ -53,14 +52,14 @@ fn run(row: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// The part of the data that is not trained on, where a row is of one.
+/// Returns the data split of a row unless it is training.
 fn held_out(row: &Map<String, Value>) -> Option<&str> {
     let is_split = |name: &str| SPLITS.iter().any(|known| known.eq_ignore_ascii_case(name));
     let parts = row.iter().filter(|(name, _)| is_split(name)).filter_map(|(_, value)| value.as_str());
     parts.map(str::trim).find(|part| HELD_OUT.iter().any(|known| known.eq_ignore_ascii_case(part)))
 }
 
-/// Figures on data that is not trained on: they stand beside the step, and are none of its own.
+/// Converts held-out metrics to a note, separate from the training metrics of the step.
 fn note(row: &Map<String, Value>, part: &str, step: (&str, u64), limits: &Limits) -> Reading {
     let named = |(name, value): (&String, &Value)| {
         let value = float(value).filter(|value| value.is_finite() && name != step.0)?;
@@ -72,14 +71,14 @@ fn note(row: &Map<String, Value>, part: &str, step: (&str, u64), limits: &Limits
     Reading::Note(Note { kind: NoteKind::Validation, name, step: Some(step.1), time_us, values, text: None })
 }
 
-/// Place among [`STEPS`] of a column's name; the least is the best.
+/// Returns the priority of a column name in [`STEPS`]. Lower is better.
 pub(super) fn step_name(name: &str) -> Option<usize> {
     STEPS.iter().position(|known| *known == name)
 }
 
-/// `{"_step":7,"_runtime":12.5,"_timestamp":1700000012.5,"train/loss":2.5,"grad_norm":NaN}`.
+/// Parses `{"_step":7,"_runtime":12.5,"_timestamp":1700000012.5,"train/loss":2.5,"grad_norm":NaN}`.
 ///
-/// `known` is the best name of a step so far, as [`step_name`] counts.
+/// `known` is the best step key so far, as priority from [`step_name`].
 pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<Reading> {
     let text = text.get(text.find("{\"")?..)?.trim_end();
     let is_named = STEPS.iter().any(|name| text.contains(name));
@@ -89,14 +88,15 @@ pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<
     let parsed: Value = match serde_json::from_str(&finite(text)) {
         Ok(parsed) => parsed,
         Err(error) if error.is_eof() => return Some(Reading::Torn(Tear::Cut)),
-        // A line of braces need not be JSON; one that begins with a name and has a step is meant to be.
+        // Text in braces is not necessarily JSON. A line that starts with a key and contains a step
+        // is treated as torn JSON.
         Err(_) => return is_named.then_some(Reading::Torn(Tear::Json)),
     };
     let Value::Object(row) = parsed else { return None };
     row_of(&flat(row), known, Source::JsonLines, limits)
 }
 
-/// Moves the figures of inner objects into the row: `{"train": {"loss": 2.5}}` is `train/loss`.
+/// Flattens nested objects: `{"train": {"loss": 2.5}}` becomes `train/loss`.
 fn flat(row: Map<String, Value>) -> Map<String, Value> {
     let row = dllogger(row);
     if !row.values().any(Value::is_object) {
@@ -111,7 +111,7 @@ fn flatten(row: Map<String, Value>, prefix: &str, depth: usize, all: &mut Map<St
     for (name, value) in row {
         let name = format!("{prefix}{name}");
         match value {
-            // Media and histograms of Weights & Biases.
+            // Weights & Biases media and histograms.
             Value::Object(inner) if inner.contains_key("_type") => {}
             Value::Object(inner) if depth > 0 => flatten(inner, &format!("{name}/"), depth - 1, all),
             value => {
@@ -121,7 +121,7 @@ fn flatten(row: Map<String, Value>, prefix: &str, depth: usize, all: &mut Map<St
     }
 }
 
-/// Rows of DLLogger hold their figures in `data`, and the step as a list of epoch and step.
+/// Unwraps DLLogger rows: metrics are in `data`, and the step is a list with epoch and step.
 fn dllogger(mut row: Map<String, Value>) -> Map<String, Value> {
     if let (true, Some(Value::Object(data))) = (row.contains_key("step"), row.remove("data")) {
         if let Some(Value::Array(parts)) = row.get("step") {
@@ -133,8 +133,8 @@ fn dllogger(mut row: Map<String, Value>) -> Map<String, Value> {
     row
 }
 
-/// The name and value of the step of a row, with its place in the order of preference, the steps of the whole training, and a note
-/// if the row has several steps.
+/// Key and value of a row's step, priority, total steps, and a note if the row contains several
+/// steps.
 struct Found {
     preference: usize,
     name: &'static str,
@@ -154,7 +154,7 @@ fn find_step(row: &Map<String, Value>) -> Option<Found> {
     });
     let best = found.next()?;
     let others: Vec<Found> = found.collect();
-    // litgpt numbers microbatches by `iter`, and times them.
+    // litgpt uses `iter` for microbatches and times them.
     if let (true, Some(own)) =
         (best.name == "iter" && row.contains_key("iter_time"), others.iter().find(|other| other.name == "step"))
     {
@@ -173,7 +173,6 @@ fn find_step(row: &Map<String, Value>) -> Option<Found> {
     Some(Found { note, ..best })
 }
 
-/// The rank of a row.
 fn process(row: &Map<String, Value>) -> Option<u32> {
     PROCESSES
         .iter()
@@ -182,7 +181,7 @@ fn process(row: &Map<String, Value>) -> Option<u32> {
         .map(|rank| rank as u32)
 }
 
-/// Reads a row of names and values, of JSON or CSV; `None` if it has no step.
+/// Parses a JSON or CSV row; `None` if it contains no step.
 pub(super) fn row_of(
     row: &Map<String, Value>,
     known: Option<usize>,
@@ -203,10 +202,10 @@ pub(super) fn row_of(
     }
     let time_us = moment(row);
     let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
-    // trainer_log.jsonl of LLaMA-Factory.
+    // LLaMA-Factory `trainer_log.jsonl`.
     let is_llama_factory = row.contains_key("current_steps");
     let rate = Measure::parse("tokens_per_s").ok().filter(|_| is_llama_factory);
-    // fairseq counts the words of all devices.
+    // fairseq counts words over all devices.
     let words = Measure::parse("tokens_per_s").ok().filter(|_| row.contains_key("num_updates"));
     let is_of_microbatch = row.contains_key("iter") && name == "step";
     for (key, value) in row {
@@ -237,22 +236,24 @@ fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits
     if let Some(value) = float(value) {
         draft.set_as(measured, key, value, limits);
     } else if let Some(text) = value.as_str() {
-        // `"mfu": "41.2%"`, `"step_time": "9.0s"`, `"tokens_per_sec": "98.7K"`: the unit is in the value.
+        // The value contains the unit: `"mfu": "41.2%"`, `"step_time": "9.0s"`, `"tokens_per_sec":
+        // "98.7K"`.
         draft.set_text(key, text, measured, limits);
     }
 }
 
-/// Names of the time of day of a row, where it is not that of Weights & Biases.
+/// Timestamp keys other than the Weights & Biases key.
 const TIMES: [&str; 8] = ["timestamp", "ts", "time", "@timestamp", "created_at", "wall_time", "datetime", "asctime"];
 
-/// The time of day of a row in microseconds since 1970.
+/// Returns the row timestamp in microseconds since 1970.
 fn moment(row: &Map<String, Value>) -> Option<i64> {
     let own = row.get("_timestamp").and_then(float).and_then(micros);
     own.or_else(|| TIMES.iter().find_map(|name| instant(row.get(*name)?)))
 }
 
-/// A time of day in microseconds since 1970: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970. The years 2001 to
-/// 2286 have so many digits in each unit that the units cannot be confused; smaller numbers are durations.
+/// Converts a timestamp to microseconds since 1970. Supported: ISO 8601, or seconds, milliseconds,
+/// microseconds or nanoseconds since 1970. For the years 2001 to 2286 the digit count identifies
+/// the unit. Smaller numbers are durations.
 pub(super) fn instant(value: &Value) -> Option<i64> {
     if let Value::String(text) = value
         && number(text).is_none()
@@ -264,13 +265,13 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
     micros(value / per_second)
 }
 
-/// Seconds since 1970 in microseconds.
 pub(super) fn micros(seconds: f64) -> Option<i64> {
     let micros = seconds * 1e6;
     (micros.is_finite() && micros.abs() < 9e15).then_some(micros.round() as i64)
 }
 
-/// A number, also one that is written as a string, as [`finite`] leaves those that JSON has no word for.
+/// Returns a number, also if written as a string, as [`finite`] does for values without a JSON
+/// representation.
 pub(super) fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -279,7 +280,8 @@ pub(super) fn float(value: &Value) -> Option<f64> {
     }
 }
 
-/// JSON in which bare `NaN`, `Infinity` and `-Infinity` stand in quotes, and control characters in strings are blanks.
+/// Quotes bare `NaN`, `Infinity` and `-Infinity`, and replaces control characters in strings by
+/// blanks.
 pub(super) fn finite(text: &str) -> Cow<'_, str> {
     let bare = text.contains("NaN") || text.contains("Infinity");
     if !bare && !text.bytes().any(|byte| byte < 0x20) {

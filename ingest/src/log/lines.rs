@@ -1,45 +1,44 @@
-//! Bytes to lines, however the bytes are cut.
+//! Splits a byte stream into lines, independent of chunk boundaries.
 
-/// A complete line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
-    /// Its bytes without the end; empty when it is too long.
+    /// Bytes without the terminator; empty if the line is too long.
     pub(super) bytes: &'a [u8],
-    /// Its number, counting line feeds from 1, as editors and `grep -n` do.
+    /// Line number from 1, counting line feeds like editors and `grep -n`.
     pub(super) number: u64,
-    /// Its first byte.
+    /// Offset of the first byte.
     pub(super) offset: u64,
-    /// Whether it was longer than is read.
+    /// True if the line exceeds the length limit.
     pub(super) too_long: bool,
 }
 
-/// Cuts bytes into lines. A line feed or a carriage return ends a line; what follows the last of them waits.
+/// Line splitter. A line feed or a carriage return terminates a line. An unterminated line is
+/// buffered.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
     limit: usize,
     waiting: Vec<u8>,
     too_long: bool,
     number: u64,
-    /// Bytes seen.
     seen: u64,
-    /// Where the waiting line starts.
+    /// Offset of the buffered line.
     start: u64,
 }
 
 impl Lines {
-    /// Nothing seen yet; `limit` is the longest line in bytes.
+    /// Creates a splitter. `limit` is the maximum line length in bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, waiting: Vec::new(), too_long: false, number: 1, seen: 0, start: 0 }
     }
 
-    /// Takes bytes and hands over every line that they complete, empty ones left out.
+    /// Appends bytes and passes each completed, non-empty line to `take`.
     pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (piece, ended) = rest.split_at(end);
             self.seen += end as u64 + 1;
             if self.waiting.is_empty() && !self.too_long {
-                // The common case: the whole line lies in these bytes.
+                // Fast path: the chunk contains the complete line.
                 let too_long = piece.len() > self.limit;
                 if !piece.is_empty() {
                     let bytes = if too_long { &[] } else { piece };
@@ -57,7 +56,7 @@ impl Lines {
         self.hold(rest);
     }
 
-    /// Hands over what is left without an end.
+    /// Passes the unterminated last line to `take`.
     pub(super) fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
         if !self.waiting.is_empty() || self.too_long {
             self.hand_over(&mut take);

@@ -1,18 +1,18 @@
-//! JSON documents that hold rows or log entries in a list: an array of objects, `{"events": [..]}` of CloudWatch, lists of columns
-//! `{"step": [..], "loss": [..]}`.
+//! JSON documents that contain rows or log entries in a list: an array of objects, CloudWatch
+//! `{"events": [..]}`, or column lists `{"step": [..], "loss": [..]}`.
 
 use serde_json::{Map, Value};
 
 use super::json_lines::{instant, step_name};
 
-/// Names of the time of an entry of a log collector.
+/// Timestamp keys in log collector entries.
 const TIMES: [&str; 3] = ["timestamp", "time", "receiveTimestamp"];
 
-/// Returns the rows of a document as JSON lines, the oldest first; `None` if the document has no such list.
+/// Returns the rows as JSON lines, oldest first; `None` if the document has no such list.
 pub(super) fn lines(document: &Value) -> Option<String> {
     let rows = match document {
         Value::Array(rows) => objects(rows)?,
-        // A single row, or a file with a reader of its own.
+        // A single row, or a file handled by a different reader.
         Value::Object(members)
             if members.contains_key("log_history")
                 || members.iter().any(|(name, value)| step_name(name).is_some() && !value.is_array()) =>
@@ -41,12 +41,12 @@ pub(super) fn lines(document: &Value) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// The elements of a list if all of them are objects.
+/// Returns the elements if all are objects.
 fn objects(list: &[Value]) -> Option<Vec<&Map<String, Value>>> {
     (!list.is_empty()).then(|| list.iter().map(Value::as_object).collect::<Option<Vec<_>>>()).flatten()
 }
 
-/// Rows of columns of one length, one of which is that of the steps.
+/// Converts columns to rows. The columns must have equal lengths and include the steps.
 fn columns(members: &Map<String, Value>) -> Option<String> {
     let (_, steps) = members.iter().find(|(name, column)| step_name(name).is_some() && column.is_array())?;
     let length = steps.as_array()?.len();

@@ -1,5 +1,5 @@
-//! Megatron-LM and its relatives (`training_log` of megatron/training/training.py in all its variants, BLOOM's,
-//! Megatron-DeepSpeed's), with NeMo 2, whose lines of steps have the same shape.
+//! Megatron-LM and derived projects (`training_log` in megatron/training/training.py, BLOOM,
+//! Megatron-DeepSpeed), and NeMo 2, which uses the same step line format.
 
 use super::Limits;
 use super::clock::time_us;
@@ -10,10 +10,10 @@ use super::reading::{Draft, Reading, Table, Tear};
 use super::steps::Mark;
 use super::text::{clip, leading_digits, number};
 
-/// Steps beyond this one are no steps: JSON readers would round them.
+/// Maximum step number. JSON readers round larger integers.
 const MAX_STEPS: u64 = 1 << 53;
 
-/// Where the line of a step starts, and its numbers.
+/// Start position and numbers of a step line.
 struct Header<'a> {
     before: &'a str,
     step: &'a str,
@@ -21,7 +21,7 @@ struct Header<'a> {
     after: &'a str,
 }
 
-/// The first `iteration 10/ 1000 |` of a text.
+/// Finds the first `iteration 10/ 1000 |`.
 fn header(text: &str) -> Option<Header<'_>> {
     const WORD: &str = "iteration";
     let mut from = 0;
@@ -40,13 +40,13 @@ fn header(text: &str) -> Option<Header<'_>> {
     None
 }
 
-/// A line of a step.
+/// Parses a step line.
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let Header { before, step, total, after } = header(text)?;
     if header(after).is_some() {
         return Some(Reading::Torn(Tear::Mixed));
     }
-    // NeMo counts from zero, to the last.
+    // NeMo counts from zero, including the last step number.
     let nemo = before.trim_end().ends_with(',') && before.contains("Training epoch");
     let from_one = u64::from(nemo);
     let Some(step) = step.parse::<u64>().ok().filter(|&step| step < MAX_STEPS) else {
@@ -61,22 +61,22 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
         time_us: time_us(before),
         ..Point::default()
     });
-    // GPT-NeoX prints samples/sec in front of the iteration.
+    // GPT-NeoX prints samples/sec before the iteration.
     if let Some((_, rate)) = before.rsplit_once("samples/sec:") {
         draft.set_text("samples/sec", rate.trim_end_matches([' ', '|']), None, limits);
     }
     for (name, value) in pairs(after) {
         let Some(value) = value else { return Some(Reading::Torn(Tear::Cut)) };
-        // No trainer of this family groups thousands: a comma is text of another line.
+        // These trainers never group thousands, so a comma indicates text from another line.
         if is_missing(value) || (!value.contains(',') && draft.set_text(name, value, None, limits)) {
             continue;
         }
-        // Primus prints the value of the step and the average: 2701.3/2712.7.
+        // Primus prints the step value and the average: 2701.3/2712.7.
         if !slashed(&mut draft, name, value, limits) {
             return Some(Reading::Torn(Tear::Value));
         }
     }
-    // NeMo's iteration begins again with every epoch, its global step does not; both count from zero.
+    // NeMo resets the iteration each epoch but not the global step. Both count from zero.
     let global = draft.point.others.iter().find(|other| nemo && other.name == "global_step").map(|other| other.value);
     if let Some(global) = global.filter(|global| (0.0..9e15).contains(global)) {
         let step = global as u64 + 1;
@@ -87,8 +87,8 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     Some(draft.step(Mark::Named))
 }
 
-/// Values with slashes between them: with a name for each (`mem usage/free/total: 150GB/41GB/191GB`), or a value and its
-/// average. False where one is not a number.
+/// Parses values separated by slashes: either with a name for each value (`mem usage/free/total:
+/// 150GB/41GB/191GB`), or a value and its average. Returns false if a value is not a number.
 fn slashed(draft: &mut Draft, name: &str, value: &str, limits: &Limits) -> bool {
     let values: Vec<&str> = value.split('/').collect();
     if values.len() < 2 || values.iter().any(|value| quantity(value).is_none()) {
@@ -107,7 +107,7 @@ fn slashed(draft: &mut Draft, name: &str, value: &str, limits: &Limits) -> bool 
     true
 }
 
-/// What Megatron-DeepSpeed prints behind a step.
+/// Parses the FLOPS line that Megatron-DeepSpeed prints after a step.
 pub(super) fn flops(text: &str, limits: &Limits) -> Option<Reading> {
     let (_, rest) = text.split_once("Effective Tera Flops per GPU:")?;
     let value = rest.split_whitespace().next().and_then(number);
@@ -117,7 +117,7 @@ pub(super) fn flops(text: &str, limits: &Limits) -> Option<Reading> {
     Some(draft.step(Mark::Open))
 }
 
-/// Memory of a rank, in MiB: `[Rank 22] (after 1 iterations) memory (MB) | allocated: ...`.
+/// Parses memory per rank in MiB: `[Rank 22] (after 1 iterations) memory (MB) | allocated: ...`.
 pub(super) fn memory(text: &str) -> Option<Reading> {
     let (before, after) = text.split_once("memory (MB)")?;
     let after = after.trim_start().strip_prefix('|')?;
@@ -142,7 +142,8 @@ pub(super) fn memory(text: &str) -> Option<Reading> {
     Some(if memory.is_empty() { Reading::Torn(Tear::Cut) } else { Reading::Memory { step, memory } })
 }
 
-/// Losses on held-out data: ` validation loss at iteration 1000 | lm loss value: 2.5 | lm loss PPL: 12.2 |`.
+/// Parses held-out losses: ` validation loss at iteration 1000 | lm loss value: 2.5 | lm loss PPL:
+/// 12.2 |`.
 pub(super) fn validation(text: &str, limits: &Limits) -> Option<Reading> {
     let (_, rest) = text.split_once("validation loss at ")?;
     let (title, rest) = rest.split_once('|')?;
@@ -160,7 +161,7 @@ pub(super) fn validation(text: &str, limits: &Limits) -> Option<Reading> {
     Some(Reading::Note(Note { kind: NoteKind::Validation, name, step, time_us, values, text: None }))
 }
 
-/// Timers of the rank that prints: `time (ms) | forward-compute: 247.63 | ...`.
+/// Parses the timers of the printing rank: `time (ms) | forward-compute: 247.63 | ...`.
 pub(super) fn timers(text: &str, limits: &Limits) -> Option<Reading> {
     let rest = text.trim_start().strip_prefix("time (ms)")?;
     let mut timers = Vec::new();
@@ -175,7 +176,7 @@ pub(super) fn timers(text: &str, limits: &Limits) -> Option<Reading> {
     Some(Reading::Timers(timers))
 }
 
-/// The line above a table of timers.
+/// Parses the header line of a timer table.
 pub(super) fn table(text: &str) -> Option<Table> {
     let title = text.trim().strip_suffix("across ranks (ms):")?.trim_end();
     [("(min, max) time", Table::MinMax), ("max time", Table::Max), ("times", Table::Ranks)]
@@ -183,7 +184,7 @@ pub(super) fn table(text: &str) -> Option<Table> {
         .find_map(|(form, table)| title.ends_with(form).then_some(table))
 }
 
-/// A line of a table of timers.
+/// Parses a row of a timer table.
 pub(super) fn row(text: &str, table: &Table, limits: &Limits) -> Option<Reading> {
     let text = text.trim();
     let timer =
@@ -199,7 +200,7 @@ pub(super) fn row(text: &str, table: &Table, limits: &Limits) -> Option<Reading>
         Table::Max => {
             let (name, value) = text.rsplit_once(": ")?;
             let max_s = finite(number(value)?).map(|time| time / 1e3);
-            // Rows are padded with points, or too long for any.
+            // Row names are padded with dots, unless the name leaves no space for padding.
             (name.ends_with('.') || name.len() >= 47).then(|| Reading::Timers(vec![Timer { max_s, ..timer(name) }]))
         }
         Table::Ranks => {
@@ -213,7 +214,7 @@ pub(super) fn row(text: &str, table: &Table, limits: &Limits) -> Option<Reading>
     }
 }
 
-/// Parts between bars as name and value; a part without a colon has no value.
+/// Splits text at bars into names and values. A part without a colon has no value.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     text.split('|').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         match part.rsplit_once(": ").or_else(|| part.rsplit_once(':')) {

@@ -26,9 +26,8 @@ pub(super) enum Metric {
     /// Fraction of the peak. Without a unit, values above 1 are percent.
     Mfu,
     StepTime,
-    /// Steps per second.
     StepRate,
-    /// Steps per second since the start of the run.
+    /// Steps per second, averaged since the start of the run.
     RunStepRate,
     /// Average step time since the run start.
     RunStepTime,

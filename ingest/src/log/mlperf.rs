@@ -1,9 +1,9 @@
-//! MLPerf: `:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 2.5,
-//! "metadata": {"step": 10}}`.
+//! MLPerf: `:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key":
+//! "train_loss", "value": 2.5, "metadata": {"step": 10}}`.
 //!
-//! `tracked_stats` and `train_loss` with a step are points; every other event stays beside the step it follows. What a step
-//! counts is the submission's choice: steps, samples or tokens. It follows from two events, their times, their throughput
-//! and the batch, so that the first events wait for it.
+//! `tracked_stats` and `train_loss` with a step become points. All other events become notes on the
+//! preceding step. Submissions count steps, samples or tokens. The unit is derived from two events,
+//! their times, throughput and batch size, so the first events are buffered.
 
 use std::collections::VecDeque;
 
@@ -18,28 +18,28 @@ use super::report::{Place, Report};
 use super::steps::Mark;
 use super::text::clip;
 
-/// Most events that wait until it is clear what steps count.
+/// Maximum buffered events before the unit is decided.
 const MAX_WAITING: usize = 256;
-/// Steps beyond this one count tokens.
+/// Larger step numbers are token counts.
 const TOKENS: f64 = 1e8;
-/// More samples per second than a job trains.
+/// Upper bound for plausible samples per second.
 const MAX_SAMPLES_PER_S: f64 = 1e5;
 
-/// What a number in the place of a step counts.
+/// Unit of a step number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Steps,
     Samples,
     Tokens,
-    /// Nothing that a step follows from: epochs.
+    /// Epochs: no step can be derived.
     Epochs,
 }
 
-/// An event that names a step.
+/// An event with a step number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
     count: f64,
-    /// What it counts, where the name of its key says so.
+    /// Unit, if implied by the key.
     unit: Option<Unit>,
     time_us: Option<i64>,
     values: Vec<(String, f64)>,
@@ -51,10 +51,10 @@ impl Event {
     }
 }
 
-/// A line that waits, with its rank and place.
+/// A buffered line with rank and position.
 type Waiting = (Reading, Option<u32>, Place);
 
-/// What is known of the numbers of events.
+/// State for the unit decision.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counting {
     batch: Option<f64>,
@@ -64,7 +64,6 @@ pub(super) struct Counting {
     last: Option<f64>,
 }
 
-/// An event.
 pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
     const COUNTS: [(&str, Option<Unit>); 6] = [
         ("samples_count", Some(Unit::Samples)),
@@ -124,7 +123,7 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
 }
 
 impl Counting {
-    /// Takes a line and returns those whose step is clear now, in order.
+    /// Adds a line and returns, in order, the lines whose step is now known.
     pub(super) fn push(&mut self, reading: Reading, rank: Option<u32>, place: Place) -> Vec<Waiting> {
         if let Reading::Note(note) = &reading {
             let value = || note.values.first().map(|value| value.value).filter(|&value| value > 0.0);
@@ -148,7 +147,7 @@ impl Counting {
         if self.decided.is_some() { self.waiting.drain(..).collect() } else { Vec::new() }
     }
 
-    /// Lines that wait at the end of the log.
+    /// Returns the remaining buffered lines at the end of the log.
     pub(super) fn finish(&mut self) -> Vec<Waiting> {
         self.decided = self.decided.or_else(|| Some(self.by_one()));
         self.waiting.drain(..).collect()
@@ -161,7 +160,7 @@ impl Counting {
         })
     }
 
-    /// Units of steps and of the throughput, by the first two different numbers.
+    /// Derives the units of step number and throughput from the first two distinct numbers.
     fn by_two(&self) -> Option<(Unit, Option<Unit>)> {
         let first = self.events().next()?;
         let second = self.events().find(|event| event.count > first.count)?;
@@ -194,7 +193,7 @@ impl Counting {
         event.count >= TOKENS || (whole > 1.0 && event.count >= whole && event.count % whole == 0.0)
     }
 
-    /// Units by the numbers alone: multiples of the batch are samples.
+    /// Derives the units from numbers alone: multiples of the batch size are samples.
     fn by_one(&self) -> (Unit, Option<Unit>) {
         let counts = || self.events().filter(|event| event.count > 0.0);
         let batch = self.batch.unwrap_or(0.0);
@@ -219,7 +218,7 @@ impl Counting {
         (unit, rate)
     }
 
-    /// The step of an event, how it is found, and whether the training started again before it.
+    /// Returns the reading with its step, and true if the training restarted before it.
     pub(super) fn step(&mut self, event: Event, limits: &Limits, report: &mut Report) -> (Reading, bool) {
         let (unit, rate) = self.decided.unwrap_or((Unit::Steps, None));
         let mut point = Point { source: Source::Mlperf, time_us: event.time_us, ..Point::default() };

@@ -1,4 +1,4 @@
-//! The order of the rows of a whole file: files whose newest step is the first, and tables whose rows are in no order.
+//! Restores row order in files with the newest step first and in unordered tables.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::point::Source;
 use super::steps::{EARLIER, MIXED};
 use super::{Limits, Log, rows};
 
-/// Restores the order of the steps where the file has another one, and reports it.
+/// Sorts points by step if the file has a different order, and reports it.
 pub(super) fn restore(log: &mut Log, limits: &Limits) {
     let note = if is_newest_first(log) {
         log.points.reverse();
@@ -28,12 +28,12 @@ pub(super) fn restore(log: &mut Log, limits: &Limits) {
     rows::complete(&mut log.points, &mut log.report, limits);
 }
 
-/// Whether every step is below the one of the point before, and no time of day contradicts that.
+/// True if each step is lower than the previous one and no timestamp contradicts this.
 fn is_newest_first(log: &Log) -> bool {
     let pairs = || log.points.iter().zip(log.points.iter().skip(1));
     let goes_back = pairs().all(|(above, below)| below.step < above.step);
     let times = || pairs().filter_map(|(above, below)| above.time_us.zip(below.time_us));
-    // Two restarts in a row are no order yet.
+    // Two consecutive restarts are not sufficient evidence.
     let least = if times().next().is_some() { 3 } else { 4 };
     log.points.len() >= least
         && log.report.restarts as usize == log.points.len() - 1
@@ -41,12 +41,13 @@ fn is_newest_first(log: &Log) -> bool {
         && times().all(|(above, below)| below <= above)
 }
 
-/// Whether the rows of a table or of JSON lines go back and forth without repeating a step, unlike a run that restarts. Their times of
-/// day must rise with the steps; without times, the steps must go back more than once.
+/// True if rows of a table or JSON lines alternate in step order without repeating a step, in
+/// contrast to a restarted run. Timestamps must increase with the steps. Without timestamps the
+/// steps must decrease more than once.
 fn is_unordered(log: &Log) -> bool {
     let is_row = |source| matches!(source, Source::StepCsv | Source::JsonLines);
     let segments = log.points.last().map_or(0, |point| point.segment);
-    // Segments that are no restarts are runs.
+    // Segments without restarts are runs.
     if log.report.restarts == 0
         || segments != log.report.restarts
         || log.points.iter().any(|point| !is_row(point.source))

@@ -225,13 +225,13 @@ impl Reader {
             }
             return;
         }
-        // Ranks end their lines one after another, not their texts: whole lines stand behind each other.
+        // Ranks write concurrently, so a line may contain several complete messages.
         let readings: Vec<Option<Reading>> = pieces.iter().map(|piece| self.read(piece, rank, None, limits)).collect();
         if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn(_)) | None)) {
             return self.report.tear(Tear::Mixed, text, place, limits);
         }
         self.report.repair("whole lines of several ranks stood in one line", place);
-        // However many pieces there are, it is one line.
+        // The line is counted once, independent of the number of pieces.
         let before = (self.report.steps, self.report.companions);
         for (reading, piece) in readings.into_iter().flatten().zip(pieces) {
             self.take(reading, rank, place, piece, limits);
@@ -241,8 +241,8 @@ impl Reader {
         self.report.companions = before.1 + u64::from(!stepped);
     }
 
-    /// What a line is, without taking it; `None` where it holds no figures. `entry` is the entry of a table that described the
-    /// line before.
+    /// Classifies a line without changing state; `None` if it contains no metrics. `entry` is the
+    /// table entry that matched the previous line.
     fn read(&self, text: &str, rank: Option<u32>, entry: Option<&str>, limits: &Limits) -> Option<Reading> {
         let by_table = |table: &LogTable| table.read(text, entry, limits);
         self.table
@@ -252,7 +252,7 @@ impl Reader {
             .or_else(|| table::trainers().and_then(by_table))
     }
 
-    /// What a line of a trainer is that has a reader of its own.
+    /// Tries the built-in trainer formats.
     fn known(&self, text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
         let has = |word: &str| text.contains(word);
         if has("iteration") {
@@ -285,7 +285,7 @@ impl Reader {
         if has("SamplesPerSec=") {
             return deepspeed::timer(text, limits);
         }
-        // Strings of a JSON line may hold what a dict of Python begins with.
+        // Strings in a JSON line may contain text that looks like a Python dict.
         if text.trim_start().starts_with("{\"") {
             return json_lines::step(text, self.step_name, limits);
         }
@@ -318,7 +318,7 @@ impl Reader {
 
     /// Counts a reading and adds it to the points.
     pub(super) fn take(&mut self, reading: Reading, rank: Option<u32>, place: Place, text: &str, limits: &Limits) {
-        // Rows of tables of timers follow each other, but lines of other ranks may stand between them.
+        // Lines from other ranks may occur between rows of a timer table.
         if matches!(reading, Reading::Step { .. } | Reading::Listed { .. }) {
             self.timers = Table::None;
         }
@@ -332,7 +332,7 @@ impl Reader {
                 report.missing_values(&point, left_out);
                 let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
                 if mark == Mark::Counted {
-                    // The only sign of a restart in a log without steps.
+                    // In a log without steps this is the only sign of a restart.
                     let rank = rank.filter(|_| self.epochs.len() < limits.ranks);
                     let last = self.epochs.get(&rank).copied();
                     if epoch.zip(last).is_some_and(|(epoch, last)| epoch < last) {
@@ -421,7 +421,7 @@ impl Reader {
         }
     }
 
-    /// Takes an event of MLPerf when it is clear what steps count.
+    /// Processes MLPerf events whose unit is decided.
     fn take_decided(&mut self, reading: Reading, rank: Option<u32>, place: Place, limits: &Limits) {
         match reading {
             Reading::Mlperf(event) => {
@@ -439,7 +439,7 @@ impl Reader {
         }
     }
 
-    /// Takes a dict of the Hugging Face trainer.
+    /// Processes a Hugging Face trainer dict.
     fn dict(&mut self, dict: Dict, rank: Option<u32>, place: Place, limits: &Limits) {
         if let Some(bar) = dict.bar {
             self.progress.bar(bar);
@@ -447,7 +447,7 @@ impl Reader {
         let Reading::Step { mut point, mut mark, left_out } = *dict.reading else {
             return self.take(*dict.reading, rank, place, "", limits);
         };
-        // Without tags, ranks that print the same dict cannot be told apart.
+        // Without rank prefixes, identical dicts from different ranks cannot be distinguished.
         if rank.is_none() && self.progress.is_repeated(dict.hash) {
             return Steps::repeat(point.source, &mut self.report);
         }
@@ -467,7 +467,7 @@ impl Reader {
         self.take(Reading::Step { point, mark, left_out }, rank, place, "", limits);
     }
 
-    /// The training starts again.
+    /// Handles a training restart.
     fn restart(&mut self, limits: &Limits) {
         self.epochs.clear();
         self.progress.restart();
@@ -475,10 +475,11 @@ impl Reader {
     }
 }
 
-/// What Megatron-LM, torchtitan and the Hugging Face trainer print at every start, before the first step.
+/// Text that Megatron-LM, torchtitan and the Hugging Face trainer print at each start, before the
+/// first step.
 const STARTS: [&str; 3] = ["-- arguments --", "Trainer is initialized with", "***** Running training *****"];
 
-/// Cuts a line before every `[Rank 7] (after ` inside it.
+/// Splits a line before each inner `[Rank 7] (after `.
 fn pieces(text: &str) -> Vec<&str> {
     const TAG: &str = "[Rank ";
     let is_start = |at: &usize| {

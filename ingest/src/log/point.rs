@@ -6,39 +6,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Megatron-LM and its relatives: `iteration 10/ 1000 | ...`.
+    /// Megatron-LM and derived projects: `iteration 10/ 1000 | ...`.
     Megatron,
     /// NeMo 2 with its progress printer.
     Nemo2,
-    /// NeMo 1 and other progress bars of PyTorch Lightning.
+    /// NeMo 1 and other PyTorch Lightning progress bars.
     ProgressBar,
     /// torchtitan.
     Torchtitan,
-    /// DeepSpeed's line of steps, skips and learning rates.
+    /// DeepSpeed lines with steps, skips and learning rates.
     DeepspeedStep,
     /// DeepSpeed's throughput timer.
     DeepspeedTimer,
     /// DeepSpeed's pipeline engine.
     DeepspeedPipeline,
-    /// Python dicts that the Hugging Face trainer prints.
+    /// Python dicts printed by the Hugging Face trainer.
     HuggingFaceDict,
-    /// The Hugging Face trainer's `trainer_state.json`.
+    /// Hugging Face `trainer_state.json`.
     TrainerState,
     /// MLPerf's `:::MLLOG`.
     Mlperf,
-    /// TensorBoard event files and its CSV.
+    /// TensorBoard event files and TensorBoard CSV.
     Tensorboard,
-    /// History of Weights & Biases, or other JSON lines with a step.
+    /// Weights & Biases history, or other JSON lines with a step.
     JsonLines,
-    /// CSV of a panel of Weights & Biases.
+    /// CSV export of a Weights & Biases panel.
     PanelCsv,
-    /// Curves that Megatron-LM's tests compare with.
+    /// Reference curves in Megatron-LM's tests.
     GoldenCurves,
-    /// Lines that a table of patterns describes; [`Report::tables`](super::Report::tables) names the entries.
+    /// Lines matched by a pattern table; [`Report::tables`](super::Report::tables) lists the
+    /// entries.
     Table,
     /// DeepSpeed's `wall_clock_breakdown`.
     DeepspeedBreakdown,
-    /// Lightning's `metrics.csv`, MLflow's exports and other CSV with a column of steps.
+    /// Lightning `metrics.csv`, MLflow exports and other CSV with a step column.
     StepCsv,
 }
 
@@ -163,9 +164,9 @@ pub struct Timer {
 /// Time of a rank, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RankTime {
-    /// The rank.
+    /// Rank number.
     pub rank: u32,
-    /// Its time.
+    /// Time in seconds.
     pub time_s: f64,
 }
 
@@ -177,7 +178,7 @@ pub enum NoteKind {
     Validation,
     /// Values for the complete run.
     Summary,
-    /// An event of MLPerf.
+    /// An MLPerf event.
     Event,
 }
 
@@ -286,7 +287,7 @@ pub struct Point {
     /// Memory per device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Memory>,
-    /// Timers.
+    /// Timers of the step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<Timer>,
     /// Validation, summaries and events after the step.

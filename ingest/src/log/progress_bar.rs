@@ -1,7 +1,7 @@
-//! Progress bars that carry figures, as NeMo 1 and Lightning draw them:
-//! `Epoch 0:   1%| | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, v_num=, global_step=794.0]`.
+//! Progress bars with metrics, as printed by NeMo 1 and Lightning: `Epoch 0:   1%| | 795/77225
+//! [9:07:58<878:01:48, 41.36s/it, loss=3.1, v_num=, global_step=794.0]`.
 //!
-//! The time per iteration of a bar is smoothed; a timing among the figures is preferred.
+//! The bar's time per iteration is smoothed. A timing among the metrics has priority.
 
 use super::Limits;
 use super::point::{Point, Source, StepTimeOrigin};
@@ -10,7 +10,7 @@ use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
 use super::text::{leading_digits, number};
 
-/// A bar with figures; a bar without any says nothing.
+/// Parses a bar with metrics. Bars without metrics are ignored.
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let (bar, inside) = text.split_once('[')?;
     let (title, counts) = bar.split_once('|').and_then(|(title, _)| Some((title, bar.rsplit_once('|')?.1)))?;
@@ -53,7 +53,7 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
             (name, Some(value)) => draft.set(name, value, limits),
         }
     }
-    // Without a global step, epochs are taken to be equally long.
+    // Without a global step, all epochs are assumed to have equal length.
     let step = global.or_else(|| epoch.checked_mul(total)?.checked_add(done)).filter(|&step| step < 1 << 53)?;
     if step == 0 {
         return None;
@@ -65,7 +65,7 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     Some(draft.step(Mark::Named))
 }
 
-/// `41.36s/it` or `2.5it/s`, in seconds.
+/// Parses `41.36s/it` or `2.5it/s` and returns seconds.
 fn time_per_iteration(text: &str) -> Option<f64> {
     let text = text.trim();
     let time = match text.strip_suffix("s/it") {
@@ -75,25 +75,25 @@ fn time_per_iteration(text: &str) -> Option<f64> {
     time.is_finite().then_some(time)
 }
 
-/// A bar of tqdm without figures and without a title, as the Hugging Face trainer draws it:
-/// ` 32%|███▏ | 283/873 [22:29<47:08,  4.79s/it]`.
+/// A tqdm bar without metrics and title, as in the Hugging Face trainer: ` 32%|███▏ | 283/873
+/// [22:29<47:08,  4.79s/it]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bar {
-    /// Steps that are done.
+    /// Completed steps.
     pub(super) done: u64,
-    /// Steps of the whole.
+    /// Total steps.
     pub(super) total: u64,
-    /// Time since the bar began, in whole seconds.
+    /// Time since the bar started, in whole seconds.
     pub(super) elapsed_s: Option<f64>,
-    /// Moving average of the time of a step, in seconds.
+    /// Moving average of the step time in seconds.
     pub(super) step_s: Option<f64>,
 }
 
-/// The last bar of a text.
+/// Parses the last bar in a text.
 pub(super) fn bar(text: &str) -> Option<Bar> {
     let (before, after) = text.rsplit_once("%|")?;
     let percent = before.trim_end_matches(|c: char| c.is_ascii_digit());
-    // A title stands before the percentage of bars of other loops.
+    // Bars of other loops have a title before the percentage.
     if percent.len() == before.len() || percent.trim_end().ends_with(':') {
         return None;
     }

@@ -1,17 +1,18 @@
-//! Values with units: numbers with a suffix (`45.3TFLOPS`, `1.02K`), names with a unit (`elapsed time (ms)`), durations.
+//! Values with units: numbers with a suffix (`45.3TFLOPS`, `1.02K`), names with a unit (`elapsed
+//! time (ms)`), durations.
 
 use super::text::{number, number_with_commas};
 
-/// A number and the letters behind it.
+/// A number and its suffix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Quantity<'a> {
-    /// The number as written; NaN and infinities are numbers.
+    /// Parsed number, possibly NaN or infinite.
     pub(super) value: f64,
-    /// The suffix without blanks: a unit, a multiplier, or empty.
+    /// Suffix without blanks: a unit, a multiplier, or empty.
     pub(super) suffix: &'a str,
 }
 
-/// A number with an optional suffix of letters, `%` and `/`. `None` for other text.
+/// Parses a number with an optional suffix (letters, `%` and `/`). Returns `None` for other text.
 pub(super) fn quantity(text: &str) -> Option<Quantity<'_>> {
     let text = text.trim();
     if let Some(value) = number(text) {
@@ -19,7 +20,7 @@ pub(super) fn quantity(text: &str) -> Option<Quantity<'_>> {
     }
     let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-');
     let mut end = text.find(|c| !is_of_number(c)).unwrap_or(text.len());
-    // An exponent belongs to the number, the E of a unit does not.
+    // An exponent is part of the number; the letter E in a unit is not.
     let rest = text.get(end..)?;
     if let Some(exponent) = rest.strip_prefix(['e', 'E']) {
         let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -35,7 +36,7 @@ pub(super) fn quantity(text: &str) -> Option<Quantity<'_>> {
     is_suffix.then_some(Quantity { value, suffix })
 }
 
-/// The factor of a decimal multiplier: `K` of 1.02K. `None` for other suffixes.
+/// Returns the factor of a decimal multiplier, such as `K` in 1.02K; `None` for other suffixes.
 pub(super) fn multiplier(suffix: &str) -> Option<f64> {
     Some(match suffix {
         "K" | "k" => 1e3,
@@ -46,20 +47,20 @@ pub(super) fn multiplier(suffix: &str) -> Option<f64> {
     })
 }
 
-/// What a unit measures.
+/// Physical dimension of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dimension {
-    /// Time; the base is a second.
+    /// Base unit: second.
     Time,
-    /// Memory; the base is a GiB.
+    /// Base unit: GiB.
     Memory,
-    /// Operations per second; the base is 10^12 of them.
+    /// Base unit: TFLOP/s.
     Flops,
-    /// A share; the base is 1.
+    /// Ratio; base unit: 1.
     Share,
 }
 
-/// What a unit measures, and how many of it are one of the base.
+/// Returns the dimension of a unit and the number of units per base unit.
 pub(super) fn unit(text: &str) -> Option<(Dimension, f64)> {
     use Dimension::{Flops, Memory, Share, Time};
     const GIB: f64 = 1_073_741_824.0;
@@ -85,7 +86,7 @@ pub(super) fn unit(text: &str) -> Option<(Dimension, f64)> {
     })
 }
 
-/// A name without the unit at its end, and the unit: `step_time (ms)`, `step_time_ms`, `timing in s`.
+/// Splits a name and its trailing unit: `step_time (ms)`, `step_time_ms`, `timing in s`.
 pub(super) fn name_and_unit(name: &str) -> (&str, Option<&str>) {
     let name = name.trim();
     if let Some((base, inside)) = name.strip_suffix(')').and_then(|name| name.rsplit_once('(')) {
@@ -101,7 +102,7 @@ pub(super) fn name_and_unit(name: &str) -> (&str, Option<&str>) {
     (name, None)
 }
 
-/// A duration in seconds: `1h 2m 3s`, `2m 25s`, `12s`, `0:01:23`, `1 day, 0:01:23`, `22:29`.
+/// Parses a duration to seconds: `1h 2m 3s`, `2m 25s`, `12s`, `0:01:23`, `1 day, 0:01:23`, `22:29`.
 pub(super) fn duration_s(text: &str) -> Option<f64> {
     let text = text.trim();
     if text.len() > 40 {

@@ -1,4 +1,4 @@
-//! What a line was read as.
+//! Classification of a parsed line.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,86 +14,79 @@ use super::quantity::{multiplier, quantity, unit};
 use super::report::Report;
 use super::steps::Mark;
 
-/// What a line was read as.
+/// Parsed line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Reading {
-    /// It speaks of a step.
+    /// A step line.
     Step {
-        /// What it says.
         point: Box<Point>,
-        /// Which step.
         mark: Mark,
-        /// Values for which there is no room.
+        /// Values dropped because of limits.
         left_out: u64,
     },
     /// Memory of a rank after a step.
     Memory {
-        /// The step that the line names.
+        /// Step number in the line.
         step: Option<u64>,
-        /// The memory.
         memory: Memory,
     },
-    /// Timers.
     Timers(Vec<Timer>),
-    /// One rank's time of the timer before; none where it is not a number.
+    /// Time of one rank for the preceding timer; `None` if it is not a number.
     RankTime(Option<RankTime>),
-    /// The line above a table of timers.
+    /// Header line of a timer table.
     Table(Table),
-    /// Something beside the steps.
+    /// A note, separate from the step metrics.
     Note(Note),
-    /// A line of a step that is not whole.
+    /// An incomplete step line.
     Torn(Tear),
-    /// A row of JSON or CSV.
+    /// A JSON or CSV row.
     Row {
-        /// Its content.
         reading: Box<Reading>,
-        /// The place of the name of its step in the order of preference.
+        /// Priority of the step key.
         step_name: usize,
-        /// The run that it names.
+        /// Run name in the row.
         run: Option<String>,
-        /// The rank that it names.
+        /// Rank in the row.
         process: Option<u32>,
-        /// A choice that was made in reading it.
+        /// Note about an ambiguity resolved by the parser.
         note: Option<Cow<'static, str>>,
     },
-    /// A line that a table describes.
+    /// A line matched by a pattern table.
     Listed {
-        /// What it holds.
         reading: Box<Reading>,
-        /// The name of the entry.
+        /// Name of the table entry.
         name: Arc<str>,
-        /// How the trainer counts operations.
+        /// FLOP formula of the trainer.
         flops: Option<Arc<str>>,
     },
-    /// A dict of the Hugging Face trainer.
+    /// A Hugging Face trainer dict.
     Dict(Dict),
-    /// An event of MLPerf that names a step.
+    /// An MLPerf event with a step.
     Mlperf(Event),
-    /// The size of the job.
     Job(Job),
-    /// A progress bar without figures.
+    /// A progress bar without metrics.
     Bar(Bar),
-    /// What the Hugging Face trainer prints of its length before it starts.
+    /// Training length, printed by the Hugging Face trainer before the first step.
     Length(Length),
-    /// A line that cannot be used, and why.
+    /// An unusable line and the reason.
     Skipped(&'static str),
 }
 
-/// Why a line of a step is not whole.
+/// Reason why a step line is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tear {
-    /// A second line begins inside it.
+    /// Another line starts inside it.
     Mixed,
-    /// Its end is missing.
+    /// The line is truncated.
     Cut,
     /// A value is not a number.
     Value,
-    /// It is not readable as JSON.
+    /// Invalid JSON.
     Json,
 }
 
 impl Tear {
-    /// The reason in words.
+    /// Returns the reason as text.
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Mixed => "a second line begins inside the line: two ranks wrote at the same time",
@@ -104,35 +97,33 @@ impl Tear {
     }
 }
 
-/// The length of a training.
+/// Training length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Length {
-    /// Steps of the whole training.
+    /// Total steps.
     Steps(u64),
-    /// Epochs of the whole training.
+    /// Total epochs.
     Epochs(f64),
 }
 
-/// Which table of timers the next lines may belong to.
+/// Timer table that subsequent lines may belong to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Table {
-    /// None.
     #[default]
     None,
-    /// Least and most over the ranks.
+    /// Minimum and maximum over the ranks.
     MinMax,
-    /// Most over the ranks.
+    /// Maximum over the ranks.
     Max,
-    /// Every rank.
+    /// Time per rank.
     Ranks,
 }
 
-/// A point that is being filled.
+/// A point under construction.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The point.
     pub(super) point: Point,
-    /// Values for which there is no room.
+    /// Values dropped because of limits.
     left_out: u64,
 }
 
@@ -141,17 +132,18 @@ impl Draft {
         Self { point, left_out: 0 }
     }
 
-    /// Sets what a name means.
+    /// Sets the field for a name.
     pub(super) fn set(&mut self, name: &str, value: f64, limits: &Limits) {
         self.left_out += u64::from(!self.point.set(name, value, limits));
     }
 
-    /// Sets a metric, or stores the value by its name.
+    /// Sets a metric, or stores the value under its name.
     pub(super) fn set_as(&mut self, measure: Option<Measure>, name: &str, value: f64, limits: &Limits) {
         self.left_out += u64::from(!self.point.set_as(measure, name, value, limits));
     }
 
-    /// Sets what a name means from text that may end with a unit or a multiplier; false where the text is not a number.
+    /// Sets the field for a name from text with an optional unit or multiplier. Returns false if
+    /// the text is not a number.
     pub(super) fn set_text(&mut self, name: &str, text: &str, own: Option<Measure>, limits: &Limits) -> bool {
         let Some(quantity) = quantity(text) else { return false };
         let measure = own.or_else(|| measure(name));
@@ -166,7 +158,7 @@ impl Draft {
             let measure = Measure { per, ..measure };
             self.set_as(Some(measure), name, quantity.value, limits);
         } else if let Some(factor) = multiplier(suffix) {
-            // 4.39G of memory is 4.39 x 10^9 bytes where the name has no unit.
+            // 4.39G memory is 4.39 x 10^9 bytes if the name has no unit.
             self.set_as(measure, name, quantity.value * factor, limits);
         } else {
             let name = format!("{name} ({suffix})");
@@ -175,13 +167,12 @@ impl Draft {
         true
     }
 
-    /// The point of a file whose rows are steps; the report says what is missing in it.
+    /// Returns the point for files with one step per row. Missing values are counted in the report.
     pub(super) fn finish(self, report: &mut Report) -> Point {
         report.missing_values(&self.point, self.left_out);
         self.point
     }
 
-    /// The reading.
     pub(super) fn step(self, mark: Mark) -> Reading {
         Reading::Step { point: Box::new(self.point), mark, left_out: self.left_out }
     }

@@ -1,4 +1,4 @@
-//! What was read of a log and what was not.
+//! Counts of parsed and unparsed lines.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,92 +7,91 @@ use super::point::{Point, Source};
 use super::reading::Tear;
 use super::text::clip;
 
-/// Lines that were not read as they stand, for one reason.
+/// Lines that were skipped or repaired for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Why.
+    /// Reason text.
     pub reason: String,
-    /// How many.
+    /// Number of lines.
     pub count: u64,
-    /// Line of the first, counting from 1 by line feeds.
+    /// First affected line, from 1, counting line feeds.
     pub line: u64,
-    /// First byte of that line.
+    /// Byte offset of that line.
     pub offset: u64,
 }
 
-/// A line of a step that is not whole, as it is in the log.
+/// An incomplete step line as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TornLine {
-    /// Its number, counting from 1 by line feeds.
+    /// Line number, from 1, counting line feeds.
     pub line: u64,
-    /// Its first byte.
+    /// Byte offset of the line.
     pub offset: u64,
-    /// Its text, cut where it is long.
+    /// Line text, truncated if long.
     pub text: String,
 }
 
-/// Lines by the kind they were read as.
+/// Number of step lines per format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCount {
-    /// The kind.
+    /// Format of the lines.
     pub source: Source,
-    /// Lines of steps of that kind.
+    /// Number of step lines.
     pub lines: u64,
 }
 
-/// What was read of a log and what was not. Every line is counted once among steps, companions, ignored, skipped and
-/// torn.
+/// Counts of parsed and unparsed lines. Every line counts exactly once as step, companion, ignored,
+/// skipped or torn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Bytes seen.
+    /// Bytes processed.
     pub bytes: u64,
-    /// Lines that are not empty; of event files records, of lists rows.
+    /// Non-empty lines; records for event files, rows for lists.
     pub lines: u64,
-    /// Lines that speak of a step.
+    /// Step lines.
     pub steps: u64,
-    /// Lines of timers, memory, validation and events, which belong to a step.
+    /// Timer, memory, validation and event lines that accompany a step.
     pub companions: u64,
-    /// Lines that hold no figures of the training.
+    /// Lines without training metrics.
     pub ignored: u64,
-    /// Lines that could not be read.
+    /// Unreadable lines.
     pub skipped: u64,
-    /// Lines of steps that are cut, mixed with another line, or hold a value that is not a number.
+    /// Step lines that are truncated, mixed with another line, or contain an invalid number.
     pub torn: u64,
-    /// Of the lines that were read, those that needed a repair.
+    /// Parsed lines that required a repair.
     pub repaired: u64,
-    /// Of the lines of steps, those that say again what another said: of other ranks, and redrawn progress bars.
+    /// Step lines with duplicate information: other ranks and redrawn progress bars.
     pub repeated: u64,
-    /// Points.
+    /// Number of points.
     pub points: u64,
-    /// Restarts: steps that went back, and starts of the program behind a step.
+    /// Restarts: the step number decreased, or the program started after a step.
     pub restarts: u32,
-    /// Kinds of lines of steps, in the order in which they first came.
+    /// Step line formats in order of first occurrence.
     pub sources: Vec<SourceCount>,
-    /// What was repaired, skipped and repeated, by reason.
+    /// Repaired, skipped and repeated lines, by reason.
     pub problems: Vec<Problem>,
-    /// The first torn lines as they stand.
+    /// The first torn lines as text.
     pub torn_lines: Vec<TornLine>,
-    /// What the log does not say and was taken so.
+    /// Assumptions about values missing in the log.
     pub assumptions: Vec<String>,
-    /// Entries of tables that described lines of steps, by their names, in the order in which they first came.
+    /// Pattern table entries that matched step lines, in order of first occurrence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<String>,
-    /// How the trainer counts the operations of its TFLOP/s, where that is known.
+    /// FLOP formula behind the trainer's TFLOP/s, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flop_formula: Option<String>,
 }
 
-/// Where a line stands.
+/// Position of a line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Place {
-    /// Its number.
+    /// Line number.
     pub(super) line: u64,
-    /// Its first byte.
+    /// Byte offset.
     pub(super) offset: u64,
 }
 
 impl Report {
-    /// Counts a problem by its reason.
     pub(super) fn problem(&mut self, reason: &str, place: Place) {
         if let Some(problem) = self.problems.iter_mut().find(|problem| problem.reason == reason) {
             problem.count += 1;
@@ -102,19 +101,19 @@ impl Report {
         }
     }
 
-    /// Counts a line that could not be read.
+    /// Counts an unreadable line.
     pub(super) fn skip(&mut self, reason: &str, place: Place) {
         self.skipped += 1;
         self.problem(reason, place);
     }
 
-    /// Counts a line that was read after a repair.
+    /// Counts a repaired line.
     pub(super) fn repair(&mut self, reason: &str, place: Place) {
         self.repaired += 1;
         self.problem(reason, place);
     }
 
-    /// Counts a step of whose values some are missing: those for which there is no room, and those that are no numbers.
+    /// Counts a step with dropped or invalid values.
     pub(super) fn missing_values(&mut self, point: &Point, left_out: u64) {
         let place = Place { line: point.line, offset: point.offset };
         if left_out > 0 {
@@ -125,7 +124,7 @@ impl Report {
         }
     }
 
-    /// Counts a line that is not whole and stores the first of them.
+    /// Counts an incomplete line and stores the first ones.
     pub(super) fn tear(&mut self, tear: Tear, text: &str, place: Place, limits: &Limits) {
         self.torn += 1;
         self.problem(tear.reason(), place);
@@ -135,7 +134,6 @@ impl Report {
         }
     }
 
-    /// Counts a line of a step by its kind.
     pub(super) fn source(&mut self, source: Source) {
         match self.sources.iter_mut().find(|count| count.source == source) {
             Some(count) => count.lines += 1,
@@ -143,7 +141,7 @@ impl Report {
         }
     }
 
-    /// Tells, once, what the log does not say.
+    /// Records an assumption once.
     pub(super) fn assume(&mut self, assumption: &str) {
         if !self.assumptions.iter().any(|told| told == assumption) {
             self.assumptions.push(assumption.to_owned());

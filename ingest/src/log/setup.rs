@@ -1,4 +1,4 @@
-//! Size of a job, from what training programs print before the first step.
+//! Reads the job size from output before the first step.
 
 mod device;
 mod layout;
@@ -14,80 +14,82 @@ use planner::run_comparison::{DeviceName, StatedLayout, StatedPrecision};
 
 use words::{flag, is_none, named};
 
-/// Names of the number of processes.
+/// Keys for the process count.
 const DEVICES: [&str; 3] = ["world size", "world_size", "num_processes"];
-/// Names of the number of devices in a row of JSON; on a command line they count those of a node.
+/// Keys for the device count in JSON rows. On a command line they mean devices per node.
 const ROW_DEVICES: [&str; 3] = ["num_gpus", "n_gpus", "num_devices"];
-/// Names of the tokens of a sequence.
+/// Keys for tokens per sequence.
 const LENGTHS: [&str; 6] =
     ["seq_length", "seq-length", "sequence length", "seq_len", "max_seq_len", "encoder_seq_length"];
-/// Names of the transformer layers.
+/// Keys for the layer count.
 const LAYERS: [&str; 4] = ["num_layers", "num-layers", "n_layers", "num_hidden_layers"];
-/// Names of the width of the residual stream.
+/// Keys for the hidden size.
 const HIDDEN: [&str; 3] = ["hidden_size", "hidden-size", "hidden size"];
-/// Names of the samples of a step.
+/// Keys for samples per step.
 const BATCHES: [&str; 3] = ["global_batch_size", "global-batch-size", "global batch size"];
-/// Names of the width inside the MLP, and inside that of an expert.
+/// Keys for the MLP width and the expert MLP width.
 const FEED_FORWARD: [&str; 2] = ["ffn_hidden_size", "ffn-hidden-size"];
 const EXPERT_FEED_FORWARD: [&str; 2] = ["moe_ffn_hidden_size", "moe-ffn-hidden-size"];
-/// Names of the query heads.
+/// Keys for the query head count.
 const HEADS: [&str; 2] = ["num_attention_heads", "num-attention-heads"];
-/// Names of the experts of a layer.
+/// Keys for experts per layer.
 const EXPERTS: [&str; 2] = ["num_experts", "num-experts"];
-/// Names of the vocabulary with its padding.
+/// Keys for the padded vocabulary size.
 const VOCABULARY: [&str; 1] = ["padded_vocab_size"];
-/// Names of the key and value heads; Megatron-LM uses the first two only with the switch below.
+/// Keys for the key-value head count. Megatron-LM uses the first two only with grouped-query
+/// attention enabled.
 const KV_HEADS: [&str; 3] = ["num_query_groups", "num-query-groups", "num_key_value_heads"];
 const GROUPED: [&str; 1] = ["group_query_attention"];
-/// In front of the parameters that are trained.
+/// Text before the trainable parameter count.
 const TRAINED: [&str; 2] = ["number of trainable parameters", "trainable params"];
 /// Lightning: "Starting with 64 processes".
 const STARTING: &str = "starting with ";
 
-/// Size of a job, as far as its log states it.
+/// Job size, as far as the log contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobSetup {
-    /// Processes, one for each device.
+    /// Process count, one process per device.
     pub devices: Option<u32>,
-    /// Tokens of a sequence.
+    /// Tokens per sequence.
     pub sequence_length: Option<u32>,
-    /// Transformer layers of the model.
+    /// Transformer layer count.
     pub layers: Option<u32>,
-    /// Width of the residual stream.
+    /// Hidden size.
     pub hidden_size: Option<u32>,
-    /// Samples of a step.
+    /// Samples per step.
     pub global_batch: Option<u32>,
-    /// Width inside the MLP.
+    /// MLP width.
     pub feed_forward_size: Option<u32>,
-    /// Width inside the MLP of an expert.
+    /// Expert MLP width.
     pub expert_feed_forward_size: Option<u32>,
-    /// Query heads.
+    /// Query head count.
     pub attention_heads: Option<u32>,
-    /// Key and value heads of grouped-query attention.
+    /// Key-value head count for grouped-query attention.
     pub query_groups: Option<u32>,
-    /// Whether attention is grouped.
+    /// True for grouped-query attention.
     pub is_grouped: Option<bool>,
-    /// Experts of a layer; 0 for a dense model.
+    /// Experts per layer; 0 for a dense model.
     pub experts: Option<u32>,
-    /// Vocabulary with its padding.
+    /// Padded vocabulary size.
     pub padded_vocabulary: Option<u32>,
-    /// Parameters that are trained.
+    /// Trainable parameter count.
     pub trained_parameters: Option<u64>,
-    /// Number format of products.
+    /// Number format of matrix products.
     pub precision: StatedPrecision,
     /// Parallel layout.
     pub layout: StatedLayout,
-    /// The device.
+    /// Device name.
     pub device: Option<DeviceName>,
 }
 
 impl JobSetup {
-    /// Key and value heads. Without grouped attention every query head has its own.
+    /// Returns the key-value head count. Without grouped-query attention it equals the query head
+    /// count.
     pub fn kv_heads(&self) -> Option<u32> {
         if self.is_grouped == Some(false) { self.attention_heads } else { self.query_groups }
     }
 
-    /// These facts; those that are absent come from `other`.
+    /// Returns these values and fills missing ones from `other`.
     fn or(self, other: Self) -> Self {
         Self {
             devices: self.devices.or(other.devices),
@@ -109,7 +111,7 @@ impl JobSetup {
         }
     }
 
-    /// Adds what a line states. The first value of a name counts.
+    /// Reads the values in a line. For duplicate keys the first value is used.
     fn read(&mut self, line: &str) {
         let line = line.to_ascii_lowercase();
         let layout = StatedLayout { microbatch: self.local_batch(&line), ..StatedLayout::default() };
@@ -133,19 +135,20 @@ impl JobSetup {
         });
     }
 
-    /// The sequences of a microbatch of torchtitan without a pipeline: its local batch.
+    /// Returns sequences per microbatch for torchtitan without a pipeline, equal to the local
+    /// batch.
     fn local_batch(&self, line: &str) -> Option<u32> {
         named(line, &["local batch size"]).filter(|_| self.layout.pipeline.is_none_or(|degree| degree == 1))
     }
 }
 
-/// The devices of a job, by their number or by the degrees of the device mesh.
+/// Returns the device count, either stated or as product of device mesh degrees.
 fn devices(line: &str) -> Option<u32> {
     let row = || named(line, &ROW_DEVICES).filter(|_| line.trim_start().starts_with('{'));
     named(line, &DEVICES).or_else(|| layout::mesh_devices(line)).or_else(|| starting(line)).or_else(row)
 }
 
-/// Reads the size of a job from the first bytes of its log. Of several values of one name the first counts.
+/// Reads the job size from the start of a log. For duplicate keys the first value is used.
 pub fn job_setup(head: &[u8]) -> JobSetup {
     let mut setup = JobSetup::default();
     for line in String::from_utf8_lossy(head).lines() {
@@ -154,8 +157,9 @@ pub fn job_setup(head: &[u8]) -> JobSetup {
     setup
 }
 
-/// The samples of a step in `Total train batch size (w. parallel, distributed & accumulation) = 64` of the Hugging Face trainer,
-/// and in `train_batch_size ............. 64` of DeepSpeed. Without the points, that name is a batch of one device.
+/// Returns samples per step from `Total train batch size (w. parallel, distributed & accumulation)
+/// = 64` (Hugging Face trainer) and `train_batch_size ............. 64` (DeepSpeed). Without the
+/// dots, this key means the batch size per device.
 fn train_batch(line: &str) -> Option<u32> {
     match line.split_once("total train batch size") {
         Some((_, after)) => {
@@ -166,8 +170,9 @@ fn train_batch(line: &str) -> Option<u32> {
     }
 }
 
-/// Parameters in `Number of trainable parameters = 20,277,248`, `trainable params: 20,971,520 || all params: ...` and
-/// `Model llama3 8B size: 8,030,261,248 total parameters` of torchtitan, which trains them all.
+/// Returns the parameter count from `Number of trainable parameters = 20,277,248`, `trainable
+/// params: 20,971,520 || all params: ...` and `Model llama3 8B size: 8,030,261,248 total
+/// parameters` (torchtitan, where all parameters are trainable).
 fn trained(line: &str) -> Option<u64> {
     let titan =
         || Some(line.split_once("model ")?.1.split_once(" size: ")?.1).filter(|text| text.contains("total parameters"));
@@ -177,7 +182,7 @@ fn trained(line: &str) -> Option<u64> {
     digits[..end].replace(',', "").parse().ok().filter(|count| *count > 0)
 }
 
-/// The count in "All distributed processes registered. Starting with 64 processes".
+/// Returns the count in "All distributed processes registered. Starting with 64 processes".
 fn starting(line: &str) -> Option<u32> {
     let (_, after) = line.split_once(STARTING)?;
     let (count, rest) = after.split_once(' ')?;

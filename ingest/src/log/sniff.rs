@@ -1,4 +1,4 @@
-//! What a whole file is, by its content.
+//! Detects the file type from content.
 
 use std::borrow::Cow;
 
@@ -9,33 +9,32 @@ use super::utf16::Decoder;
 use super::{Limits, LogError, listed, rows, step_csv, tensorboard};
 use crate::gzip;
 
-/// What a file holds.
+/// Detected file type.
 pub(super) enum Content {
-    /// Lines of trainers.
+    /// Text log.
     Text,
-    /// JSON lines.
     JsonLines,
-    /// The Hugging Face trainer's state.
+    /// Hugging Face trainer state.
     TrainerState(Value),
-    /// Curves of several figures over the steps.
+    /// Curves of several metrics over steps.
     Curves(Map<String, Value>),
-    /// Columns of several runs.
+    /// Weights & Biases panel with columns for several runs.
     PanelCsv,
-    /// One scalar of TensorBoard.
+    /// TensorBoard CSV with one scalar.
     ScalarCsv,
-    /// A table with a column of steps, and its delimiter.
+    /// Table with a step column, and its delimiter.
     StepCsv(u8),
-    /// JSON lines of a document that holds a list of rows.
+    /// JSON lines extracted from a document with a list of rows.
     Listed(String),
-    /// A metric file of MLflow: time, value and step.
+    /// MLflow metric file: time, value and step.
     MlflowMetric,
-    /// An event file of TensorBoard.
+    /// TensorBoard event file.
     Tensorboard,
 }
 
 const TEXT: &str = "send the text that the trainer prints";
 
-/// First bytes of files that are sent by mistake.
+/// Magic bytes of unsupported files that users upload by mistake.
 const MAGIC: [(&[u8], &str, &str); 10] = [
     (b"\x89PNG", "a PNG image", TEXT),
     (b"%PDF", "a PDF document", TEXT),
@@ -53,7 +52,7 @@ const MAGIC: [(&[u8], &str, &str); 10] = [
     ),
 ];
 
-/// The bytes, unpacked where they are packed with gzip.
+/// Decompresses gzip data; other data is unchanged.
 pub(super) fn unpack<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>, LogError> {
     let limit = limits.file_bytes;
     match gzip::unpack(bytes, limit) {
@@ -67,7 +66,7 @@ pub(super) fn unpack<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8
     }
 }
 
-/// UTF-8 of bytes that are UTF-16 text.
+/// Converts UTF-16 text to UTF-8.
 pub(super) fn narrow(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let mut decoder = Decoder::default();
     match decoder.decode(&bytes) {
@@ -76,7 +75,7 @@ pub(super) fn narrow(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     }
 }
 
-/// What the bytes are.
+/// Detects the file type.
 pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(LogError::Empty);
@@ -123,7 +122,7 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
 }
 
 fn document(body: &[u8], limits: &Limits) -> Result<Content, LogError> {
-    // The document is held as values, which take many times its bytes.
+    // The parsed document needs several times its size in memory.
     let limit = (256 << 20).min(limits.file_bytes);
     if body.len() > limit {
         return Err(LogError::TooLarge { limit });

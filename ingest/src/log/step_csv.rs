@@ -1,5 +1,5 @@
-//! Tables with a column of steps: Lightning's `metrics.csv`, `run.history().to_csv()` of Weights & Biases, exports of MLflow, tables
-//! of notebooks; and MLflow's metric files.
+//! Tables with a step column: Lightning `metrics.csv`, Weights & Biases `run.history().to_csv()`,
+//! MLflow exports, notebook tables; and MLflow metric files.
 
 mod notation;
 
@@ -20,10 +20,10 @@ use super::steps::Mark;
 use super::text::number;
 use super::{Limits, Log, LogError};
 
-/// Names of the columns of MLflow's long form, where each row is one value of one metric.
+/// Metric columns in MLflow's long format, with one value per row.
 const METRICS: [&str; 3] = ["metric", "key", "metric_name"];
 
-/// Returns the delimiter of a line that is the header of a table with a column of steps.
+/// Returns the delimiter if a line is a table header with a step column.
 pub(super) fn delimiter(line: &str) -> Option<u8> {
     let is_name = |cell: &str| !cell.contains(['{', '[', '=', '|']) && number(cell).is_none();
     [b',', b'\t', b';'].into_iter().find(|&delimiter| {
@@ -32,7 +32,7 @@ pub(super) fn delimiter(line: &str) -> Option<u8> {
     })
 }
 
-/// Whether a line is the header of a panel of Weights & Biases: a column of steps, then columns of runs.
+/// True if a line is a Weights & Biases panel header: a step column, then run columns.
 pub(super) fn is_panel(line: &str) -> bool {
     let mut cells = line.split(',').map(cell_name);
     let has_steps = cells.next().is_some_and(|cell| step_name(&cell).is_some());
@@ -40,16 +40,16 @@ pub(super) fn is_panel(line: &str) -> bool {
     has_steps && runs > 0
 }
 
-/// Cells by which the notation of numbers is decided.
+/// Number of cells used to detect the number notation.
 const NOTATION_ROWS: usize = 1000;
 
-/// The name of a column without quotes; a capital at its beginning means nothing.
+/// Returns a column name without quotes. The case of the first letter is ignored.
 fn cell_name(cell: &str) -> String {
     let name = cell.trim().trim_matches('"');
     if name == "Step" { "step".to_owned() } else { name.to_owned() }
 }
 
-/// Whether the first lines are a time in milliseconds, a value and a step.
+/// True if the first lines contain a time in milliseconds, a value and a step.
 pub(super) fn is_mlflow_metric(head: &str) -> bool {
     let mut lines = head.lines().take(3).filter(|line| !line.trim().is_empty()).peekable();
     lines.peek().is_some() && lines.all(|line| metric_line(line).is_some())
@@ -62,7 +62,7 @@ fn metric_line(line: &str) -> Option<(i64, f64, u64)> {
     Some((time, number(value)?, step.parse().ok().filter(|&step| step < 1 << 53)?))
 }
 
-/// The points of a metric file of MLflow; the name of the metric is the name of the file.
+/// Returns the points in an MLflow metric file. The metric name is the file name.
 pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
     let mut reader = Reader::default();
     let mut points = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
     finish(reader, points, limits)
 }
 
-/// The points of a table.
+/// Returns the points in a table.
 ///
 /// # Errors
 /// The header is not text.
@@ -172,7 +172,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
     Ok(finish(reader, points, limits))
 }
 
-/// Points of a table of which each row is one value.
+/// Points of a table with one value per row.
 #[derive(Default)]
 struct Long {
     runs: Vec<String>,
@@ -180,7 +180,7 @@ struct Long {
 }
 
 impl Long {
-    /// Adds a value; false where there is no more room for its step.
+    /// Adds a value. Returns false if the limit for its step is reached.
     fn add(
         &mut self,
         run: &str,

@@ -39,7 +39,7 @@ pub(super) const EARLIER: &str = "the times of day go back where the steps go ba
 pub(super) const MIXED: &str = "the steps go back every few points: lines of several jobs, or rows without an order, may be mixed; \
                                 upload each job alone, with its steps in order";
 
-/// Points so far.
+/// Points collected so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steps {
     open: Option<Point>,
@@ -84,7 +84,6 @@ impl Steps {
         self.pace.finish(report);
     }
 
-    /// Completes the open point.
     pub(super) fn close(&mut self, limits: &Limits, report: &mut Report) {
         if let Some(mut point) = self.open.take() {
             self.pace.complete(&mut point, report, limits);
@@ -185,8 +184,8 @@ impl Steps {
         let went_back = match (self.last.get(&key), self.recent.get(&source)) {
             // Counted steps continue after a start; numbered steps can continue or repeat.
             (Some(&last), _) => step < last || (is_new_start && mark == Mark::Named),
-            // Another rank's lines may lag by a step or so, or all follow those of the first. Further back, and at a later time, it is
-            // another start of the job.
+            // Another rank may lag by about a step, or its lines may follow all lines of the first
+            // rank. A larger decrease at a later time is a new start.
             (None, Some(recent)) => {
                 let is_back = open.is_some_and(|open| step < open) && !recent.contains(&step);
                 let is_clocked = is_back && point.time_us.is_some();
@@ -240,14 +239,15 @@ impl Steps {
         }
     }
 
-    /// Whether a line is of an earlier time of day than the open step.
+    /// True if the timestamp precedes the open step.
     fn is_earlier(&self, point: &Point) -> bool {
         let times = self.open.as_ref().and_then(|open| open.time_us).zip(point.time_us);
         times.is_some_and(|(before, now)| before.saturating_sub(now) > OUT_OF_ORDER_US)
     }
 
-    /// Whether a line repeats the open step after a start of the program: it is much later or, in a log without times of day, has another
-    /// step time. Ranks print the same step within seconds, and their times differ by little.
+    /// True if a line repeats the open step after a program start: it is much later or, without
+    /// timestamps, has a different step time. Ranks print the same step within seconds and with
+    /// nearly equal step times.
     fn is_timed_otherwise(&self, point: &Point) -> bool {
         let Some(open) = self.open.as_ref().filter(|open| open.step == point.step && open.source == point.source)
         else {
@@ -261,7 +261,7 @@ impl Steps {
         times.is_some_and(|(before, now)| (now - before).abs() > RANKS_DIFFER * before)
     }
 
-    /// Adds memory that was measured after a step; ranks may be ahead of the line that names it.
+    /// Adds memory measured after a step. Ranks may print it before the step line.
     pub(super) fn memory(&mut self, step: Option<u64>, memory: Memory, limits: &Limits) -> bool {
         match (&mut self.open, step) {
             (Some(open), step) if step.is_none_or(|step| step <= open.step) => open.add_memory(memory, limits),
@@ -273,7 +273,6 @@ impl Steps {
         }
     }
 
-    /// Adds a timer to the open step.
     pub(super) fn timer(&mut self, timer: Timer, limits: &Limits) -> bool {
         let timers = self.open.as_mut().map_or(&mut self.setup, |open| &mut open.timers);
         let room = timers.len() < limits.timers;
@@ -283,12 +282,12 @@ impl Steps {
         room
     }
 
-    /// The timer that was added last, to which the times of more ranks belong.
+    /// Returns the last added timer, to which subsequent rank times belong.
     pub(super) fn last_timer(&mut self) -> Option<&mut Timer> {
         self.open.as_mut().map_or(&mut self.setup, |open| &mut open.timers).last_mut()
     }
 
-    /// Adds a note to the open step; false where there is none, or no more room.
+    /// Adds a note to the open step. Returns false if there is none or the limit is reached.
     pub(super) fn note(&mut self, note: Note, limits: &Limits) -> bool {
         self.open.as_mut().filter(|open| open.notes.len() < limits.notes).is_some_and(|open| {
             open.notes.push(note);

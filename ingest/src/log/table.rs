@@ -1,8 +1,9 @@
-//! Tables of patterns: lines that are read by a regular expression, the fields of its groups, and their units.
+//! Pattern tables: each entry matches lines with a regular expression and assigns its groups to
+//! fields with units.
 //!
-//! `trainers.toml` is the table of trainers that print `name: value` pairs. Users give tables of their own in the same form, as
-//! TOML or JSON. Expressions match bytes, and their compiled size is bounded, so that no pattern takes more than time linear in
-//! the line.
+//! `trainers.toml` is the built-in table for trainers that print `name: value` pairs. User tables
+//! have the same structure, as TOML or JSON. Patterns match bytes and have a bounded compiled size,
+//! so matching time is linear in the line length.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -18,37 +19,38 @@ use super::reading::{Draft, Reading};
 use super::steps::Mark;
 use super::text::{number, number_with_commas};
 
-/// Largest table, in bytes.
+/// Maximum table size in bytes.
 const MAX_BYTES: usize = 64 << 10;
-/// Most entries of a table.
+/// Maximum entries per table.
 const MAX_ENTRIES: usize = 64;
-/// Longest pattern, in bytes.
+/// Maximum pattern length in bytes.
 const MAX_PATTERN: usize = 1000;
-/// Longest name, in characters.
+/// Maximum name length in characters.
 const MAX_NAME: usize = 100;
-/// Largest compiled pattern, in bytes: hundreds of times the patterns of trainers.
+/// Maximum compiled pattern size in bytes, several hundred times the built-in patterns.
 const MAX_COMPILED: usize = 64 << 10;
-/// Memory for the states of an expression that is matched, in bytes.
+/// Memory limit for matching states in bytes.
 const MAX_STATES: usize = 1 << 20;
-/// Bytes of a line that are matched.
+/// Maximum number of matched bytes per line.
 const MATCHED_BYTES: usize = 16 << 10;
-/// The form of a table.
+/// Schema identifier.
 const SCHEMA: &str = "log-table/1";
 
-/// `name: value` and `name=value` pairs with numbers, also as NumPy 2 prints them; other text is passed over.
+/// `name: value` and `name=value` pairs with numbers, including NumPy 2 notation. Other text is
+/// skipped.
 const PAIRS: &str = r"([A-Za-z_][A-Za-z0-9_./()%-]*)\s*[:=]\s*(?:np\.[a-z0-9]+\()?([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf|infinity)\b))\s?(ms\b|us\b|s\b|GiB\b|MiB\b|GB\b|MB\b|TFLOPS\b|TFLOP/s\b|[KMBGT]\b|%)?";
 
-/// A table of patterns is not usable.
+/// Error in a pattern table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the log table: {reason}")]
 pub struct TableError {
-    /// Line of the table, from 1.
+    /// Line number in the table, from 1.
     pub line: usize,
-    /// The reason.
+    /// Error message.
     pub reason: String,
 }
 
-/// A table of patterns, ready to match.
+/// A compiled pattern table.
 #[derive(Debug, Clone)]
 pub struct LogTable {
     entries: Arc<[Entry]>,
@@ -86,17 +88,17 @@ struct LineDocument {
     fields: BTreeMap<String, String>,
 }
 
-/// The table of known trainers.
+/// Returns the built-in table.
 pub(super) fn trainers() -> Option<&'static LogTable> {
     static TRAINERS: LazyLock<Option<LogTable>> = LazyLock::new(|| LogTable::parse(include_str!("trainers.toml")).ok());
     TRAINERS.as_ref()
 }
 
 impl LogTable {
-    /// Reads a table from TOML, or from JSON where its first character is a brace.
+    /// Parses a table from TOML, or from JSON if the first character is a brace.
     ///
     /// # Errors
-    /// The first line that is wrong, and the reason.
+    /// Returns the first invalid line and the reason.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let wrong = |line: usize, reason: String| TableError { line, reason };
         if text.len() > MAX_BYTES {
@@ -131,7 +133,8 @@ impl LogTable {
         Ok(Self { entries: entries.into(), set, pairs })
     }
 
-    /// The reading of a line. `before` is the entry of the line before, for entries that follow.
+    /// Parses a line. `before` is the entry that matched the previous line, for entries that depend
+    /// on it.
     pub(super) fn read(&self, text: &str, before: Option<&str>, limits: &Limits) -> Option<Reading> {
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(MATCHED_BYTES)];
@@ -150,7 +153,7 @@ impl LogTable {
     }
 }
 
-/// Line of a key of an entry, which count from 1; 0 is the head of the table.
+/// Returns the line of a key in an entry. Entries count from 1; 0 is the table head.
 fn place(text: &str, entry: usize, key: &str) -> usize {
     let is_json = text.trim_start().starts_with('{');
     let mut seen = 0;
@@ -188,7 +191,7 @@ fn compiled(pattern: &str, size: usize) -> Result<Regex, String> {
 
 impl Entry {
     /// # Errors
-    /// The key that is wrong, and the reason.
+    /// Returns the invalid key and the reason.
     fn of(line: LineDocument) -> Result<Self, (String, String)> {
         let wrong = |key: &str, reason: String| (key.to_owned(), reason);
         if line.name.trim().is_empty() || line.name.chars().count() > MAX_NAME {
@@ -281,7 +284,7 @@ impl Entry {
                 return;
             }
             _ => {
-                // Text such as "n/a" is no figure.
+                // Text such as "n/a" is not a number.
                 filling.draft.set_text(name, text, own, limits);
                 return;
             }
@@ -290,7 +293,7 @@ impl Entry {
     }
 }
 
-/// A point that is being filled, and what its step follows from.
+/// A point under construction and the values that determine its step.
 struct Filling {
     draft: Draft,
     step: Option<f64>,

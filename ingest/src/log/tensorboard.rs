@@ -1,11 +1,14 @@
-//! TensorBoard event files: records in a frame with checksums, each an event, scalars among them.
+//! TensorBoard event files: framed records with checksums. Each record is an event, and some events
+//! contain scalars.
 //!
-//! A record is `u64 length | u32 masked crc of the length | data | u32 masked crc of the data`, little-endian. A wrong
-//! checksum of a length ends the reading, because the next record cannot be found; one of data costs its record. What
-//! is cut at the end waits, since the file may be growing.
+//! A record is `u64 length | u32 masked crc of the length | data | u32 masked crc of the data`,
+//! little-endian. A wrong length checksum stops parsing, because the next record cannot be located.
+//! A wrong data checksum drops only this record. A truncated last record is buffered, because the
+//! file may be growing.
 //!
-//! Scalars of one step come together in a point. Scalars "... vs samples", which Megatron-LM writes besides, are left
-//! out. Where no scalar is the time of a step, the difference of wall times is, divided by the steps between.
+//! Scalars with the same step form one point. Duplicate scalars "... vs samples" from Megatron-LM
+//! are skipped. If no scalar contains the step time, it is the wall time difference divided by the
+//! step difference.
 
 mod crc32c;
 mod event;
@@ -19,24 +22,24 @@ use super::report::{Place, Report};
 use super::{Limits, Log, LogError};
 use event::Event;
 
-/// Bytes before the data of a record.
+/// Header size in bytes.
 const HEAD: usize = 12;
-/// Bytes behind it.
+/// Trailer size in bytes.
 const TAIL: usize = 4;
-/// Group of the scalars of DeepSpeed, whose steps count samples.
+/// Prefix of DeepSpeed scalars, which are numbered by samples.
 const SAMPLES: &str = "Train/Samples/";
-/// The note of a file whose steps are epochs.
+/// Note for a file whose steps are epochs.
 const EPOCHS: &str =
     "the scalars are numbered by epochs: the points stand at epochs, not steps, and have no step times";
-/// Most names of scalars that are stored.
+/// Maximum number of scalar names.
 const MAX_TAGS: usize = 10_000;
 
-/// Whether the bytes start like an event file: a short record whose length has the right checksum.
+/// True if the data starts like an event file: a short record with a correct length checksum.
 pub(super) fn is_event_file(bytes: &[u8]) -> bool {
     head(bytes).is_some_and(|(length, sound)| sound && length < 1024)
 }
 
-/// Length of the first record, and whether its checksum is right.
+/// Returns the length of the first record, and true if its checksum is correct.
 fn head(bytes: &[u8]) -> Option<(u64, bool)> {
     let head: &[u8; HEAD] = bytes.first_chunk()?;
     let (length, crc) = head.split_first_chunk::<8>()?;
@@ -44,14 +47,14 @@ fn head(bytes: &[u8]) -> Option<(u64, bool)> {
     Some((u64::from_le_bytes(*length), crc32c::masked(length) == expected))
 }
 
-/// Reads an event file as it grows, in any pieces.
+/// Incremental event file parser.
 #[derive(Debug, Clone)]
 pub struct EventParser {
     limits: Limits,
     waiting: Vec<u8>,
-    /// First byte of what waits.
+    /// Offset of the first buffered byte.
     offset: u64,
-    /// Bytes of a record that is left out, still to come.
+    /// Remaining bytes of a skipped record.
     leaving_out: u64,
     broken: Option<LogError>,
     scalars: Scalars,
@@ -64,20 +67,21 @@ impl Default for EventParser {
 }
 
 impl EventParser {
-    /// Nothing read yet.
+    /// Creates a parser with default limits.
     pub fn new() -> Self {
         Self::with_limits(Limits::default())
     }
 
-    /// Nothing read yet, with limits of one's own.
+    /// Creates a parser with custom limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self { limits, waiting: Vec::new(), offset: 0, leaving_out: 0, broken: None, scalars: Scalars::default() }
     }
 
-    /// Reads more bytes and returns the points that they complete.
+    /// Parses more bytes and returns completed points.
     ///
     /// # Errors
-    /// The frame is broken; it stays so. Points before it were returned, or come from [`EventParser::finish`].
+    /// The framing is corrupt. Later calls return the same error. Earlier points were already
+    /// returned or are returned by [`EventParser::finish`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Point>, LogError> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
@@ -108,7 +112,8 @@ impl EventParser {
         }
     }
 
-    /// The last points and the report. Half a record at the end is not an error: the file may have been growing.
+    /// Returns the last points and the report. A partial last record is not an error because the
+    /// file may be growing.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
         if !self.waiting.is_empty() || self.leaving_out > 0 {
             self.scalars.report.assume("the last record is cut and was not read");
@@ -118,22 +123,23 @@ impl EventParser {
         (self.scalars.done, self.scalars.report)
     }
 
-    /// The point of the latest step, to which the next records may still add.
+    /// Returns the point of the latest step. Later records may modify it.
     pub fn open(&self) -> Option<&Point> {
         self.scalars.open.as_ref()
     }
 
-    /// What was read so far and what was not.
+    /// Returns counts of parsed and unparsed records so far.
     pub fn report(&self) -> &Report {
         &self.scalars.report
     }
 
-    /// Reads the record at `used` of what waits; its bytes, or none where it is not complete.
+    /// Reads the record at position `used` in the buffer. Returns its size, or `None` if it is
+    /// incomplete.
     fn record(&mut self, used: usize) -> Result<Option<usize>, LogError> {
         let bytes = &self.waiting[used..];
         let Some((length, sound)) = head(bytes) else { return Ok(None) };
         let place = Place { line: self.scalars.report.lines + 1, offset: self.offset + used as u64 };
-        // A length beyond every file is as wrong as its checksum would be.
+        // An impossible length is handled like a wrong checksum.
         if !sound || length > self.limits.file_bytes as u64 {
             return Err(LogError::Framing { offset: place.offset, read: self.scalars.report.lines });
         }
@@ -157,7 +163,7 @@ impl EventParser {
     }
 }
 
-/// Scalars that come together in points.
+/// Groups scalars into points.
 #[derive(Debug, Clone, Default)]
 struct Scalars {
     open: Option<Point>,
@@ -166,12 +172,12 @@ struct Scalars {
     segment: u32,
     /// Last step by name.
     last: BTreeMap<String, u64>,
-    /// Whether a scalar is numbered by steps.
+    /// True if a scalar is numbered by steps.
     is_by_steps: bool,
     report: Report,
 }
 
-/// Whether a scalar is numbered by epochs: `epoch/train_loss`, `epoch_loss` of Keras.
+/// True if a scalar is numbered by epochs: `epoch/train_loss`, `epoch_loss` in Keras.
 fn is_by_epochs(tag: &str) -> bool {
     let first = tag.split('/').next().unwrap_or(tag);
     matches!(first, "epoch" | "epochs" | "per_epoch") && first.len() < tag.len() || tag.starts_with("epoch_")
@@ -202,7 +208,7 @@ impl Scalars {
                 self.report.problem("scalars over samples say what those over steps say", place);
                 continue;
             }
-            // Keras and others number figures of an epoch by epochs.
+            // Keras and others number epoch metrics by epoch.
             let by_epochs = is_by_epochs(tag);
             if by_epochs && self.is_by_steps {
                 self.report.problem("scalars over epochs are left out beside those over steps", place);
@@ -268,7 +274,8 @@ impl Scalars {
     }
 }
 
-/// Reads a whole event file; what stands before a broken frame is kept and told.
+/// Parses a complete event file. Records before a corrupt frame are included, and the error is
+/// reported.
 pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     let mut parser = EventParser::with_limits(*limits);
     let mut points = Vec::new();

@@ -1,4 +1,4 @@
-//! Lines as trainers print them, and lines that nobody meant to print.
+//! Tests with trainer output and with malformed lines.
 
 mod doubts;
 mod hugging_face;
@@ -17,7 +17,7 @@ fn read(text: &str) -> Log {
     import(text.as_bytes(), &Limits::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The only point of a text.
+/// Parses a text with exactly one point.
 fn one(text: &str) -> Point {
     let Log { mut points, report, .. } = read(text);
     assert_eq!(points.len(), 1, "{text}: {report:?}");
@@ -51,7 +51,7 @@ fn megatron_prints_milliseconds_and_bloom_seconds() {
     assert_eq!((bloom.line, bloom.offset, bloom.segment), (2, V2.len() as u64, 0));
 }
 
-/// 2025-03-01T10:20:30Z is 1,740,824,430 s after 1970.
+/// 2025-03-01T10:20:30Z is Unix time 1,740,824,430.
 #[test]
 fn megatron_of_today_has_a_time_and_further_losses() {
     let point = one(HEAD);
@@ -70,7 +70,8 @@ fn megatron_of_today_has_a_time_and_further_losses() {
     assert_eq!(names, expected);
 }
 
-/// The first version has neither samples nor batch; one line of the second lacks the loss, since every step was skipped.
+/// The first version prints neither samples nor batch. In the second, one line has no loss because
+/// all steps were skipped.
 #[test]
 fn what_a_line_does_not_say_is_missing() {
     let first = one(
@@ -107,7 +108,7 @@ fn companions_belong_to_the_step_they_follow() {
     assert_eq!((point.notes[0].step, point.notes[0].values[0].value), (Some(20), 2.5));
     assert_eq!(point.tflops_per_device, Some(41.31));
     assert_eq!((report.repaired, report.torn, report.skipped), (1, 0, 0));
-    // Setup, two lines of memory, timers twice, validation.
+    // Setup, two memory lines, two timer lines, validation.
     assert_eq!((report.steps, report.companions, report.ignored), (2, 6, 2));
 }
 
@@ -174,7 +175,7 @@ fn a_step_back_opens_a_segment() {
     assert_eq!(report.restarts, 2);
 }
 
-/// Every rank prints; which is first differs, and a rank may be a step behind.
+/// All ranks print. Their order varies, and a rank may lag by one step.
 #[test]
 fn ranks_that_all_print_are_one_run() {
     let line = |rank: u32, step: u32| {
@@ -188,7 +189,7 @@ fn ranks_that_all_print_are_one_run() {
     let seen: Vec<_> = points.iter().map(|point| (point.segment, point.step, point.memory.len())).collect();
     assert_eq!(seen, [(0, 1, 2), (0, 2, 2), (0, 3, 2)]);
     assert_eq!((report.steps, report.repeated, report.restarts), (7, 4, 0));
-    // After a restart another rank of the same kind prints first.
+    // After a restart, another rank with the same format prints first.
     let log = read(&[10, 20, 30].map(|step| line(0, step)).into_iter().chain([line(5, 12)]).collect::<String>());
     assert_eq!(log.points.last().map(|point| (point.segment, point.step)), Some((1, 12)));
 }
@@ -214,7 +215,7 @@ fn torchtitan() {
     assert_eq!(old.tokens_per_s_per_device, Some(5000.0));
 }
 
-/// DeepSpeed names a step in two lines, here beside Megatron's.
+/// DeepSpeed prints a step in two lines, here interleaved with Megatron.
 #[test]
 fn lines_of_several_programs_come_together() {
     let text = "[2023-11-07 01:55:23,711] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=4, lr=[4.99804827338393e-05, 4.99804827338393e-05], mom=[(0.9, 0.95), (0.9, 0.95)]\n\
@@ -241,7 +242,7 @@ fn deepspeed_pipelines() {
     );
 }
 
-/// NeMo 2 counts from 0: iteration 120 of 149 is the 121st of 150.
+/// NeMo 2 counts from 0: iteration 120 of 149 is step 121 of 150.
 #[test]
 fn nemo() {
     let point = one(
@@ -263,7 +264,8 @@ fn hugging_face_dicts_are_counted() {
     let Log { points, report, .. } = read(text);
     let seen: Vec<_> = points.iter().map(|point| (point.segment, point.step, point.loss, point.notes.len())).collect();
     assert_eq!(seen, [(0, 1, Some(2.1322), 0), (0, 10, Some(1.9), 2), (1, 1, Some(2.0), 0)]);
-    // The bar numbers the second dict; where the epoch falls, the bar is of the training before.
+    // The bar gives the step of the second dict. Where the epoch decreases, the bar belongs to the
+    // previous training.
     assert_eq!(points.iter().map(|point| point.step_counted).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(points[0].not_finite, ["grad_norm"]);
     assert_eq!((report.ignored, report.companions), (1, 2));
@@ -301,7 +303,7 @@ fn golden_curves() {
     }
 }
 
-/// What is beyond the limits is counted, and nothing grows.
+/// Data above the limits is counted without memory growth.
 #[test]
 fn limits_hold() {
     let limits = Limits { values: 2, ranks: 3, timers: 1, notes: 1, name_chars: 4, ..Limits::default() };
@@ -349,7 +351,7 @@ fn weights_and_biases() {
     let text = "{\"_step\":7,\"_runtime\":12.5,\"_timestamp\":1700000012.5,\"train/loss\":2.5,\"grad_norm\":NaN,\"note\":\"a\"}\n{\"_step\":8,\"train/loss\":2.25}\n";
     let points = read(text).points;
     assert_eq!((points[0].step, points[0].loss, points[0].time_us), (7, Some(2.5), Some(1_700_000_012_500_000)));
-    // What stands in its strings is none of its figures, even where it looks like another format's.
+    // Strings may contain text that looks like another format, but no metrics are read from them.
     let quoting =
         read("{\"_step\":7,\"loss\":2.5,\"cfg\":\"{'lr': 1e-4}\"}\n{\"_step\":8,\"note\":\"{'loss': 1}\"}\n").points;
     let seen: Vec<_> = quoting.iter().map(|point| (point.source, point.step, point.loss)).collect();
@@ -385,7 +387,7 @@ fn what_is_no_log_is_refused_by_name() {
     }
 }
 
-/// Deep nesting must not use up the stack.
+/// Deep nesting must not overflow the stack.
 #[test]
 fn nesting_is_limited() {
     for text in [

@@ -1,8 +1,8 @@
-//! Lines as terminals and launchers leave them: colours, tags of ranks, times of day, numbers.
+//! Cleans lines from terminals and launchers: colors, rank prefixes, numbers.
 
 use std::borrow::Cow;
 
-/// Removes colours and cursor movements: ESC, `[`, parameters, one letter.
+/// Removes colors and cursor movements: ESC, `[`, parameters, one letter.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);
@@ -24,12 +24,12 @@ pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Removes what launchers put before a line and returns the rank where it is one: `[default7]:`, `[rank0]:`, `[0]:`,
+/// Removes launcher prefixes and returns the rank, if present: `[default7]:`, `[rank0]:`, `[0]:`,
 /// `0:` (Slurm) and `worker-1:`.
 pub(super) fn without_rank(line: &str) -> (Option<u32>, &str) {
     let mut rank = None;
     let mut rest = line;
-    // A launcher of nodes around one of ranks.
+    // A node launcher may wrap a rank launcher.
     for _ in 0..3 {
         let Some((found, after)) = tag(rest) else { break };
         rank = found.or(rank);
@@ -57,29 +57,29 @@ fn tag(line: &str) -> Option<(Option<u32>, &str)> {
     if let Ok(rank) = word.parse() {
         return Some((Some(rank), rest));
     }
-    // A host's name is a name, a dash and a number; anything else may be a key.
+    // A host name is a name, a dash and a number. Other words may be keys.
     let (name, number) = word.rsplit_once('-')?;
     (!name.is_empty() && number.parse::<u32>().is_ok()).then_some((None, rest))
 }
 
-/// A number as trainers print it; NaN and infinities are numbers here.
+/// Parses a number, including NaN and infinities.
 pub(super) fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     (text.len() <= 64).then(|| text.parse().ok()).flatten()
 }
 
-/// A number whose thousands may stand apart by commas.
+/// Parses a number with optional commas between thousands.
 pub(super) fn number_with_commas(text: &str) -> Option<f64> {
     if text.contains(',') { number(&text.replace(',', "")) } else { number(text) }
 }
 
-/// A text of so many characters at most, without control characters.
+/// Truncates text to `chars` characters and removes control characters.
 pub(super) fn clip(text: &str, chars: usize) -> String {
     let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.trim().chars().take(chars).map(clean).collect()
 }
 
-/// Digits at the start of a text, after white space, and what stands behind them.
+/// Returns the leading digits, after optional white space, and the remaining text.
 pub(super) fn leading_digits(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

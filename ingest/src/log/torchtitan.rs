@@ -1,6 +1,7 @@
-//! torchtitan: `step: 20  loss: 11.83506  grad_norm:  9.6669  memory: 48.87GiB(51.44%)  tps: 4,376  ...`.
+//! torchtitan: `step: 20  loss: 11.83506  grad_norm:  9.6669  memory: 48.87GiB(51.44%)  tps: 4,376
+//! ...`.
 //!
-//! tps (of older versions wps) counts the tokens of one device. No step time is printed.
+//! tps (wps in older versions) is tokens per second per device. No step time is printed.
 
 use super::Limits;
 use super::clock::time_us;
@@ -11,7 +12,7 @@ use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
 use super::text::{clip, leading_digits, number, number_with_commas};
 
-/// A line of a step, or of validation.
+/// Parses a step line or validation line.
 pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
     const WORD: &str = "step:";
     let at = text.match_indices(WORD).map(|(at, _)| at).find(|&at| {
@@ -53,8 +54,9 @@ pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Rea
     Some(draft.step(Mark::Named))
 }
 
-/// The size of the job, as torchtitan prints it before the first step: `local batch size 8, global batch size 64, gradient
-/// accumulation steps 1, sequence length 8192, total steps 1000` and `Building 2-D device mesh with ['pp', 'tp'], [2, 4]`.
+/// Parses the job size before the first step: `local batch size 8, global batch size 64, gradient
+/// accumulation steps 1, sequence length 8192, total steps 1000` and `Building 2-D device mesh with
+/// ['pp', 'tp'], [2, 4]`.
 pub(super) fn job(text: &str) -> Option<Job> {
     let after = |word: &str| leading_digits(text.split_once(word)?.1)?.0.parse::<u64>().ok().filter(|&count| count > 0);
     let mut job = Job::default();
@@ -70,7 +72,7 @@ pub(super) fn job(text: &str) -> Option<Job> {
     (job.global_batch.is_some() && job.sequence.is_some()).then_some(job)
 }
 
-/// Whether the value is one.
+/// Sets a value. Returns false if it is not a number.
 fn take(draft: &mut Draft, name: &str, value: &str, rank: Option<u32>, limits: &Limits) -> bool {
     if name == "memory" {
         let Some((reserved, percent)) = value.split_once("GiB(") else { return false };

@@ -1,33 +1,31 @@
-//! UTF-16 text to UTF-8, however the bytes are cut.
+//! Converts UTF-16 text to UTF-8, independent of chunk boundaries.
 
-/// The encoding of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Encoding {
-    /// Fewer than two bytes came.
+    /// Fewer than two bytes received.
     #[default]
     Unknown,
-    /// UTF-8, or bytes that are read as such.
+    /// UTF-8, or unknown bytes treated as UTF-8.
     Utf8,
     Little,
     Big,
 }
 
-/// Decodes a log whose first bytes are the mark of UTF-16; other bytes pass unchanged.
+/// Decodes input that starts with a UTF-16 byte order mark. Other input is unchanged.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decoder {
     encoding: Encoding,
     waiting: Vec<u8>,
-    /// The first half of a character.
+    /// First half of a surrogate pair.
     high: Option<u16>,
 }
 
 impl Decoder {
-    /// Whether the log is UTF-16.
     pub(super) fn is_wide(&self) -> bool {
         matches!(self.encoding, Encoding::Little | Encoding::Big)
     }
 
-    /// UTF-8 of further bytes; `None` where the bytes are to be read as they are.
+    /// Converts more bytes to UTF-8. Returns `None` if the input is used unchanged.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.encoding == Encoding::Utf8 {
             return None;
@@ -70,7 +68,7 @@ impl Decoder {
         Some(text.into_bytes())
     }
 
-    /// Bytes that wait at the end of the log: the only byte of a log, or half a character.
+    /// Returns the remaining bytes at the end of the log: a single byte, or half a character.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         let rest = std::mem::take(&mut self.waiting);
         if self.is_wide() { Vec::new() } else { rest }

@@ -1,9 +1,10 @@
-//! The tables of NVIDIA's aiconfigurator, as Parquet or CSV: `gemm_perf`, `context_attention_perf`,
-//! `encoder_attention_perf`, `nccl_perf` and `moe_perf`. Times are in milliseconds, or in the unit of the column's name
-//! (`latency_us`); all kernels are forward.
+//! NVIDIA aiconfigurator tables in Parquet or CSV: `gemm_perf`, `context_attention_perf`,
+//! `encoder_attention_perf`, `nccl_perf` and `moe_perf`. Times are in milliseconds, or in the unit
+//! in the column name (`latency_us`). All kernels are forward.
 //!
-//! `message_size` of `nccl_perf` counts elements of `nccl_dtype`, of the whole vector as in nccl-tests. `moe_perf` times
-//! the two products of all experts; they become one grouped product with the same operations.
+//! `message_size` in `nccl_perf` is the element count (type `nccl_dtype`) of the full vector, as in
+//! nccl-tests. `moe_perf` times both products over all experts. They become one grouped product
+//! with equal FLOPs.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Attention, Collective, Format, Kernel, MatMul, Product};
@@ -14,17 +15,17 @@ use super::nccl_tests::operation;
 use super::refused::Refused;
 use super::table::{Row, Table};
 
-/// Columns of times, with their units in words and in seconds.
+/// Time columns, with unit name and unit in seconds.
 const TIMES: [(&str, &str, f64); 4] = [
     ("latency", "milliseconds", 1e-3),
     ("latency_ms", "milliseconds", 1e-3),
     ("latency_us", "microseconds", 1e-6),
     ("latency_s", "seconds", 1.0),
 ];
-/// Fewest tokens of one expert: below, reading weights dominates, as in serving.
+/// Minimum tokens per expert. Below this value weight reads dominate, as in serving.
 const MIN_TOKENS: f64 = 64.0;
 
-/// Which of the tables it is.
+/// aiconfigurator table type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Gemm,
@@ -34,7 +35,7 @@ enum Kind {
     Moe,
 }
 
-/// Whether a header is that of one of the tables.
+/// True if a header belongs to an aiconfigurator table.
 pub(super) fn is(header: &[String]) -> bool {
     kind(header).is_some()
 }
@@ -54,13 +55,14 @@ fn kind(header: &[String]) -> Option<Kind> {
     }
 }
 
-/// The column of times; of several none, because they may contradict each other.
+/// Returns the time column. Returns `None` if there are several, because they may contradict each
+/// other.
 fn time(header: &[String]) -> Option<(&'static str, &'static str, f64)> {
     let mut found = TIMES.into_iter().filter(|(name, ..)| header.iter().any(|column| column == name));
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Reads every row; the value is the device of the column `device`.
+/// Parses all rows. Returns the device in column `device`.
 pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<String>, ProfileError> {
     let Some((kind, (column, unit, seconds))) = kind(table.header()).zip(time(table.header())) else { return Ok(None) };
     ledger.assume(format!("{column} is in {unit}; every kernel is a forward pass"));
@@ -172,7 +174,8 @@ fn moe(row: &Row<'_>) -> Result<Kernel, Refused> {
         return Err(Refused::new("fewer than 64 tokens per expert, as in serving", row.shown("num_tokens")));
     }
     let width = row.whole("inter_size")? / row.whole("moe_tp_size")?;
-    // Gate and up products have 2 x width columns; the down product adds as many operations as width columns.
+    // The gate and up products have 2 x width columns; the down product has the FLOPs of another
+    // width columns.
     Ok(Kernel::MatMul(MatMul {
         batch: experts,
         m: tokens.round(),

@@ -1,5 +1,5 @@
-//! The output of `all_reduce_bench.py`: blocks of one message size per rank and trial (bigscience), or a table of payloads
-//! (the later version of the same author).
+//! Output of `all_reduce_bench.py`: either a block per rank and trial for a fixed message size
+//! (bigscience), or a payload table (later version by the same author).
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
@@ -10,22 +10,22 @@ use super::plausible::bus_bytes;
 use super::refused::Refused;
 use super::{Format, Hints, Profile, ProfileError};
 
-/// Below this bandwidth, in GB/s, two decimals are too few for a time.
+/// Minimum bandwidth in GB/s. Below it, two decimals are not precise enough to derive a time.
 const MIN_BANDWIDTH: f64 = 1.0;
 
-/// Whether a text is such output.
+/// True if a text is `all_reduce_bench.py` output.
 pub(super) fn is(text: &str) -> bool {
     text.contains("algo throughput:") && text.contains("busbw:") || heading(text).is_some()
 }
 
-/// The number of ranks in `The average bandwidth of all_reduce over 4 ranks (5 warmups / 20 trials):`.
+/// Returns the rank count in `The average bandwidth of all_reduce over 4 ranks (5 warmups / 20
+/// trials):`.
 fn heading(text: &str) -> Option<u32> {
     let (_, rest) = text.split_once("bandwidth of all_reduce")?;
     let (_, rest) = rest.split_once("over ")?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Reads it.
 pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     let mut ledger = Ledger::new(Format::AllReduceBench);
     let device = hints.device(&mut ledger);
@@ -45,7 +45,7 @@ fn node(ranks: u32, on_a_node: Option<u32>, hints: &Hints, ledger: &mut Ledger) 
     }
 }
 
-/// Rows `| 32KB | 1.85GBps | 1.23GBps |`: payload, bus and algorithm bandwidth.
+/// Parses rows `| 32KB | 1.85GBps | 1.23GBps |`: payload, bus bandwidth and algorithm bandwidth.
 fn table(text: &str, ranks: u32, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
     let ranks_per_node = node(ranks, None, hints, ledger);
     for (number, line) in text.lines().enumerate() {
@@ -71,7 +71,7 @@ fn table(text: &str, ranks: u32, hints: &Hints, ledger: &mut Ledger) -> Result<(
     Ok(())
 }
 
-/// The bytes of a payload like `32KB` or `1GB`.
+/// Converts a payload such as `32KB` or `1GB` to bytes.
 fn payload_bytes(payload: &str) -> Option<f64> {
     let at = payload.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = payload.split_at(at);
@@ -85,7 +85,7 @@ fn payload_bytes(payload: &str) -> Option<f64> {
     number.trim().parse::<f64>().ok().map(|number| number * factor).filter(|bytes| bytes.is_finite() && *bytes >= 1.0)
 }
 
-/// Blocks of a rank and a trial.
+/// Parses blocks per rank and trial.
 ///
 /// ```text
 /// 3:
@@ -94,7 +94,7 @@ fn payload_bytes(payload: &str) -> Option<f64> {
 ///  busbw: 1003.0095  Gbps
 /// ```
 ///
-/// The throughput counts the vector twice, in bits, so that busbw / throughput is (n - 1) / n.
+/// The throughput counts the vector twice, in bits, so busbw / throughput is (n - 1) / n.
 fn blocks(text: &str, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
     let number = |line: &str, label: &str| -> Option<f64> {
         let (_, rest) = line.trim().split_once(label)?;

@@ -1,114 +1,114 @@
-//! Why a profile is refused as a whole.
+//! Errors that reject a complete profile.
 
 use super::{MAX_BYTES, MAX_VALUES, Report};
 
-/// Why a profile is refused as a whole: what is wrong, and the remedy.
+/// Error that rejects a complete profile. The message contains the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// No bytes, or nothing but white space.
+    /// The input is empty or only white space.
     #[error("file is empty")]
     Empty,
-    /// More bytes than are read.
+    /// The input exceeds the size limit.
     #[error("the file has {bytes} bytes, more than the {MAX_BYTES} that are read; upload the rows that are needed")]
     TooLarge {
-        /// Bytes of the file.
+        /// File size in bytes.
         bytes: usize,
     },
-    /// More measured values than are kept.
+    /// The number of measured values exceeds the limit.
     #[error("more than {MAX_VALUES} measured values; upload a random sample of them")]
     TooManyValues,
-    /// Not text, or not in UTF-8.
+    /// The input is not UTF-8 text.
     #[error("the file is not UTF-8 text ({detail}); a profile is CSV or JSON, unpacked")]
     NotText {
-        /// What it looks like, or where it stops being UTF-8.
+        /// Detected file type, or position of the first invalid byte.
         detail: String,
     },
-    /// Broken JSON, or JSON that is not what its format promises.
+    /// JSON syntax error, or JSON that does not match its format.
     #[error("not readable as JSON: {detail}")]
     Json {
-        /// What the parser says, with line and column.
+        /// Parser message with line and column.
         detail: String,
     },
-    /// A broken table.
+    /// Malformed table.
     #[error("not readable as a table: {detail}")]
     Table {
-        /// What the parser says.
+        /// Parser message.
         detail: String,
     },
-    /// None of the formats.
+    /// Unknown format.
     #[error(
         "no known profile: {found}. Planscope's own table needs the columns kernel and time_us, and those of the shape"
     )]
     Unknown {
-        /// Columns or keys that were found.
+        /// Columns or keys in the file.
         found: String,
     },
-    /// A known format from which no kernel's time can be had.
+    /// A known format without kernel times.
     #[error("this is {format}: {why}")]
     NotMeasurements {
-        /// What it is.
+        /// Format name.
         format: &'static str,
-        /// Why it cannot be used.
+        /// Reason for rejection.
         why: &'static str,
     },
-    /// A column that the format needs is not there.
+    /// A required column is missing.
     #[error("this {format} has no column {column}")]
     MissingColumn {
-        /// Format that was recognised.
+        /// Detected format.
         format: &'static str,
-        /// The column.
+        /// Column name.
         column: String,
     },
-    /// A column stands in the header twice.
+    /// A column appears twice in the header.
     #[error("this {format} has two columns {column}; remove one of them")]
     RepeatedColumn {
-        /// Format that was recognised.
+        /// Detected format.
         format: &'static str,
-        /// The column.
+        /// Column name.
         column: String,
     },
-    /// A table of one group's collectives that does not say how many devices the group has.
+    /// A table for a single group without the group size.
     #[error("neither the table nor its name says how many devices took part; give the number, or a name like AR_GPU8")]
     NoRanks,
-    /// Output of a collective benchmark on more devices than a usual node has, without the lines that name the hosts.
+    /// Collective benchmark output for more devices than a typical node, without host names.
     #[error(
         "{ranks} devices took part, and no line `Rank ...` names their hosts; upload the whole output, or name the file \
          after its nodes, like all_reduce_8gpus_per_node.txt"
     )]
     NoNodes {
-        /// Devices.
+        /// Device count.
         ranks: u32,
     },
-    /// Output of a collective benchmark that does not name the collective.
+    /// Collective benchmark output without the collective's name.
     #[error(
         "neither the file nor its name says which collective ran; name the file after it, like all_gather_perf.txt"
     )]
     NoCollective,
-    /// Groups of a collective benchmark that have different numbers of devices or nodes.
+    /// Groups in a collective benchmark differ in device count or node count.
     #[error(
         "the groups that ran at the same time have different numbers of devices or nodes; upload the output of one of them"
     )]
     UnequalGroups,
-    /// Rows of several devices.
+    /// The rows contain different devices.
     #[error("the rows are of several devices, {first} and {second}; upload those of one device")]
     TwoDevices {
-        /// A device.
+        /// First device.
         first: String,
-        /// Another device.
+        /// Second device.
         second: String,
     },
-    /// A file with a header only.
+    /// The file contains only a header.
     #[error("this {format} holds no measured value")]
     NoValues {
-        /// Format that was recognised.
+        /// Detected format.
         format: &'static str,
     },
-    /// Every value is refused.
+    /// All values are rejected.
     #[error("none of the {} values of this {format} can be used{}", report.rows, reasons(report))]
     NothingUsable {
-        /// Format that was recognised.
+        /// Detected format.
         format: &'static str,
-        /// Why not.
+        /// Report with the reasons.
         report: Box<Report>,
     },
 }

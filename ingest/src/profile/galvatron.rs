@@ -1,10 +1,12 @@
-//! Galvatron's profile of hardware: times of collectives, and bandwidths.
+//! Galvatron hardware profile: collective times and bandwidths.
 //!
-//! Both come from nccl-tests (galvatron/core/profiler/hardware_profiler.py). Times are out of place, in milliseconds,
-//! sizes in MiB; of an all-to-all, the size is what one device sends: 1 GiB among 8 takes 4.8 ms, 195 GB/s on the bus,
-//! where an eighth of it would be 24 GB/s inside a node. A bandwidth is the average bus bandwidth in GB/s over message
-//! sizes from 16 to 512 MiB; it becomes the time of one message of 128 MiB. `consec_1` groups neighbouring devices,
-//! `consec_0` spreads a group over the nodes, `pp_size_N` is a send between two of N stages.
+//! Both are measured with nccl-tests (galvatron/core/profiler/hardware_profiler.py). Times are
+//! out-of-place in milliseconds, sizes are in MiB. For all-to-all, the size is the send buffer per
+//! device: 1 GiB among 8 devices takes 4.8 ms, a bus bandwidth of 195 GB/s. One eighth of this size
+//! would give 24 GB/s inside a node. A bandwidth is the mean bus bandwidth in GB/s over message
+//! sizes from 16 to 512 MiB. It is converted to the time of a 128 MiB message. `consec_1` groups
+//! adjacent devices, `consec_0` distributes a group over the nodes, and `pp_size_N` is a send
+//! between two of N stages.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
@@ -18,19 +20,20 @@ use super::{Format, Hints, Profile, ProfileError};
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// What a key says.
+/// Parsed profile key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Key {
-    /// The time of a collective, in milliseconds.
+    /// Collective time in milliseconds.
     Time { operation: Operation, ranks: u32, mebibytes: u32 },
-    /// The bus bandwidth of an all-reduce, in GB/s, averaged over sizes.
+    /// Mean all-reduce bus bandwidth in GB/s.
     Bandwidth { ranks: u32, consecutive: bool },
-    /// The bandwidth between neighbours of a pipeline of so many stages, in GB/s, averaged over sizes.
+    /// Mean bandwidth between adjacent stages in GB/s, for a pipeline with `stages` stages.
     Pipeline { stages: u32 },
 }
 
 impl Key {
-    /// Reads keys like `allreduce_size_8_64MB_time`, `allreduce_size_8_consec_1` and `pp_size_4`.
+    /// Parses keys such as `allreduce_size_8_64MB_time`, `allreduce_size_8_consec_1` and
+    /// `pp_size_4`.
     pub(super) fn read(key: &str) -> Option<Self> {
         if let Some(stages) = key.strip_prefix("pp_size_") {
             return stages.parse().ok().map(|stages| Self::Pipeline { stages });
@@ -54,7 +57,6 @@ impl Key {
     }
 }
 
-/// Reads every key.
 pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     let Pairs(pairs): Pairs<Leaf> =
         serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;
@@ -93,7 +95,7 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     ledger.finish(device)
 }
 
-/// The time of a message of 128 MiB at a bus bandwidth in GB/s.
+/// Returns the time of a 128 MiB message for a bus bandwidth in GB/s.
 fn by_bandwidth(
     operation: Operation,
     ranks: u32,
@@ -111,7 +113,7 @@ fn by_bandwidth(
     Ok(Sample { kernel: Kernel::Collective(collective), time })
 }
 
-/// Devices of a node, which the file leaves out.
+/// Devices per node, which the file does not contain.
 #[derive(Debug)]
 struct Node {
     size: Option<u32>,
@@ -129,12 +131,12 @@ impl Node {
         }
     }
 
-    /// Nodes of the cluster; one where the name does not say.
+    /// Returns the node count; 1 if the file name does not contain it.
     fn nodes(&self) -> u32 {
         self.nodes.unwrap_or(1).max(1)
     }
 
-    /// Devices of a group that are on one node.
+    /// Returns the number of group members per node.
     fn holds(&mut self, ranks: u32, ledger: &mut Ledger) -> u32 {
         if let Some(size) = self.size {
             ledger.assume(format!("a node has {size} devices, {}, and groups fill nodes", self.source));

@@ -1,26 +1,26 @@
-//! What is known of a file besides its bytes.
+//! Additional information about a file.
 
 use super::ledger::Ledger;
 
-/// Accelerators by the names that files carry.
+/// Accelerator names used in file names.
 const DEVICES: [&str; 26] = [
     "GB300", "GB200", "GH200", "L40", "L4", "L20", "H20", "A10", "A30", "MI325X", "MI355X", "B300", "B200", "B100",
     "H200", "H100", "H800", "A100", "A800", "A40", "V100", "L40S", "MI300X", "MI250", "MI250X", "910B",
 ];
 
-/// What is known of a file besides its bytes; nothing of it is needed to recognise a format.
+/// Additional information about a file. None is required to detect the format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hints {
-    /// The file's name, which says what some formats leave out: devices, and devices of a node.
+    /// File name. In some formats only the name contains device, device count or devices per node.
     pub name: String,
-    /// Devices of the group that was measured, where the format leaves that out.
+    /// Size of the measured group, if the format omits it.
     pub ranks: Option<u32>,
-    /// Devices of a node, where the format leaves that out.
+    /// Devices per node, if the format omits it.
     pub ranks_per_node: Option<u32>,
 }
 
 impl Hints {
-    /// The accelerator that the name tells, as an assumption.
+    /// Returns the accelerator in the file name and records it as an assumption.
     pub(super) fn device(&self, ledger: &mut Ledger) -> Option<String> {
         let device = self
             .name
@@ -30,19 +30,19 @@ impl Hints {
         Some(device.to_owned())
     }
 
-    /// Devices of a name like `AR_GPU8_1M`.
+    /// Returns the device count in a name such as `AR_GPU8_1M`.
     pub(super) fn ranks_of_name(&self) -> Option<u32> {
         let start = self.name.find("GPU")? + "GPU".len();
         let digits: String = self.name[start..].chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     }
 
-    /// Devices of a node of a name like `sp_time_1nodes_8gpus_per_node`.
+    /// Returns devices per node in a name such as `sp_time_1nodes_8gpus_per_node`.
     pub(super) fn ranks_per_node_of_name(&self) -> Option<u32> {
         self.number_before("gpus_per_node")
     }
 
-    /// Nodes of such a name.
+    /// Returns the node count in such a name.
     pub(super) fn nodes_of_name(&self) -> Option<u32> {
         self.number_before("nodes_")
     }

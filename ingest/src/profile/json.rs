@@ -1,4 +1,4 @@
-//! JSON objects in the order of the file, with repeated keys: a map would drop one of them in silence.
+//! JSON objects in file order, including duplicate keys. A map would silently drop duplicates.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::refused::Refused;
 
-/// Keys and values of an object, as they stand in the file.
+/// Keys and values of an object in file order.
 #[derive(Debug)]
 pub(super) struct Pairs<T>(pub(super) Vec<(String, T)>);
 
@@ -38,10 +38,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     }
 }
 
-/// Most keys that recognising a format looks at.
+/// Maximum number of keys used for format detection.
 const MAX_KEYS: usize = 10_000;
 
-/// The first keys of a document; a document that is no object has none.
+/// First keys of a document; empty if the document is not an object.
 #[derive(Debug)]
 pub(super) struct Keys(pub(super) Vec<String>);
 
@@ -71,20 +71,20 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
-/// A value that should be a number.
+/// A value that is expected to be a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Leaf {
-    /// It is one.
     Number(f64),
-    /// It is something else.
+    /// Another JSON type.
     Other(&'static str),
 }
 
 impl Leaf {
-    /// What an object becomes.
+    /// Value for objects.
     pub(super) const OBJECT: Self = Self::Other("an object");
 
-    /// The number, which must be above zero, with what stands at `place` for messages.
+    /// Returns the number, which must be positive. `place` describes the position for error
+    /// messages.
     pub(super) fn positive(self, place: impl Fn() -> String) -> Result<f64, Refused> {
         match self {
             Self::Number(number) if !number.is_finite() => {

@@ -1,16 +1,16 @@
-//! Measured modules and layers, from which no rate of a single operator follows: what DFLOP, DynaPipe and Galvatron plan
-//! with.
+//! Parses module and layer measurements used by DFLOP, DynaPipe and Galvatron. Rates of single
+//! operators cannot be derived from them.
 //!
-//! | format | recognised by | a value is |
+//! | format | detected by | value |
 //! |---|---|---|
 //! | DFLOP, throughput | columns `fwd_times`, `bwd_times` | a row |
-//! | DFLOP, memory | columns `fwd_peak`, `model_state_peak` | a cell of memory |
+//! | DFLOP, memory | columns `fwd_peak`, `model_state_peak` | a memory cell |
 //! | DynaPipe | lines such as `forward_encoder 12.3` | a line |
 //! | Galvatron, computation | keys such as `layernum[2]_bsz1_seq2048` | a key |
 //! | Galvatron, memory | those keys below `1_2_4_sp` | a key |
 //!
-//! Units that a file leaves out are taken from what its program does, or from the size of the numbers; either is told in
-//! [`Report::assumptions`].
+//! If a file omits units, they are taken from the source code of its program or derived from the
+//! magnitudes. [`Report::assumptions`] lists these decisions.
 
 mod dflop;
 mod dynapipe;
@@ -26,27 +26,26 @@ use super::refused::Refused;
 use super::table::Table;
 use super::{Hints, MAX_VALUES, ProfileError, Refusal, text};
 
-/// Bytes of a MiB.
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// A format of profiles of whole layers.
+/// Format of a layer profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Times of a module of DFLOP.
+    /// DFLOP module times.
     DflopTimes,
-    /// Memory of a module of DFLOP.
+    /// DFLOP module memory.
     DflopMemory,
-    /// One configuration of DynaPipe.
+    /// DynaPipe times for a single configuration.
     DynaPipe,
-    /// Times of Galvatron.
+    /// Galvatron layer times.
     GalvatronTimes,
-    /// Memory of Galvatron.
+    /// Galvatron layer memory.
     GalvatronMemory,
 }
 
 impl Format {
-    /// What people call it.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DflopTimes => "DFLOP throughput profile",
@@ -58,7 +57,7 @@ impl Format {
     }
 }
 
-/// The part of a model that was measured.
+/// Measured model part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -66,105 +65,105 @@ pub enum Part {
     Vision,
     /// A language model.
     Language,
-    /// Encoder layers of an encoder-decoder, or the layers of a decoder-only model.
+    /// Encoder layers of an encoder-decoder model, or layers of a decoder-only model.
     Encoder,
-    /// Decoder layers of an encoder-decoder.
+    /// Decoder layers of an encoder-decoder model.
     Decoder,
     /// Embeddings.
     Embedding,
-    /// Head and loss.
+    /// Output head and loss.
     Postprocess,
 }
 
-/// What was measured; missing is what the file does not say.
+/// Measured shape. `None` means that the file does not contain the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// The part.
+    /// Model part.
     pub part: Part,
-    /// Samples of a microbatch.
+    /// Samples per microbatch.
     pub batch: Option<u32>,
-    /// Tokens of a sequence.
+    /// Sequence length in tokens.
     pub tokens: Option<u32>,
-    /// Tokens of the sequence that is decoded, of an encoder-decoder.
+    /// Decoder sequence length in tokens, for encoder-decoder models.
     pub decoder_tokens: Option<u32>,
-    /// Layers.
+    /// Layer count.
     pub layers: Option<u32>,
     /// Tensor-parallel degree.
     pub tensor_parallel: Option<u32>,
 }
 
-/// A measured time, in seconds.
+/// A measured time in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Of what.
+    /// Measured shape.
     pub shape: Shape,
-    /// Forward pass of all the layers.
+    /// Forward time over all layers.
     pub forward_s: Option<f64>,
-    /// Backward pass of all the layers.
+    /// Backward time over all layers.
     pub backward_s: Option<f64>,
-    /// Whether attention took part; DFLOP measures without it too.
+    /// True if attention is included. DFLOP also measures without attention.
     pub with_attention: bool,
 }
 
-/// What memory is for.
+/// Memory category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Weights, gradients and optimizer states.
     State,
-    /// The same at their peak.
+    /// Peak weights, gradients and optimizer states.
     PeakState,
-    /// Activations that wait for the backward pass.
+    /// Activations stored for the backward pass.
     Activations,
-    /// The peak of a pass.
+    /// Peak memory in a forward or backward pass.
     Peak,
 }
 
-/// Measured memory of one device.
+/// Measured memory per device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
-    /// Of what.
+    /// Measured shape.
     pub shape: Shape,
-    /// For what.
+    /// Memory category.
     pub purpose: Purpose,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The rank that was looked at.
+    /// Measured rank.
     pub rank: Option<u32>,
-    /// How the model was laid out, as the file names it.
+    /// Parallel layout as named in the file.
     pub layout: Option<String>,
 }
 
-/// Measured layers and how they were read.
+/// Parsed layer measurements with a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerProfile {
-    /// Format that was recognised.
+    /// Detected format.
     pub format: Format,
-    /// Times, in the order of the file.
+    /// Times in file order.
     pub timings: Vec<Timing>,
-    /// Memory, in the order of the file.
+    /// Memory in file order.
     pub footprints: Vec<Footprint>,
-    /// What was read and what was not.
+    /// Counts of used and rejected values.
     pub report: Report,
 }
 
-/// What was read of a profile of layers and what was not.
+/// Counts of used and rejected values.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// Values of the file; each is either used or refused.
+    /// Values in the file, each either used or rejected.
     pub values: u64,
-    /// Values that were used.
+    /// Used values.
     pub used: u64,
-    /// Values that were not, by reason.
+    /// Rejected values by reason.
     pub refused: Vec<Refusal>,
-    /// What the file does not say and was taken so.
+    /// Assumptions about information missing in the file.
     pub assumptions: Vec<String>,
 }
 
-/// Reads a profile of layers, whose format is recognised by its content.
+/// Parses a layer profile. The format is detected from content.
 ///
 /// # Errors
-/// What the file is instead, or that none of its values can be used.
+/// The file has a different format, or contains no usable value.
 pub fn read(bytes: &[u8], hints: &Hints) -> Result<LayerProfile, ProfileError> {
     let text = text::text(bytes)?;
     let mut ledger;
@@ -191,7 +190,6 @@ pub fn read(bytes: &[u8], hints: &Hints) -> Result<LayerProfile, ProfileError> {
     ledger.finish()
 }
 
-/// Values read so far.
 struct Ledger {
     profile: LayerProfile,
 }
@@ -261,10 +259,10 @@ impl Ledger {
     }
 }
 
-/// Bytes of a number of units; none where they are no memory.
+/// Converts a value to bytes. Returns an error if it is not a valid memory size.
 fn bytes(value: f64, unit: f64, place: impl Into<String>) -> Result<u64, Refused> {
     let bytes = value * unit;
-    // 2^60: beyond every machine.
+    // 2^60 exceeds the memory of any machine.
     if bytes.is_finite() && (0.0..=1.2e18).contains(&bytes) {
         Ok(bytes.round() as u64)
     } else {
@@ -272,9 +270,9 @@ fn bytes(value: f64, unit: f64, place: impl Into<String>) -> Result<u64, Refused
     }
 }
 
-/// Seconds of milliseconds; none where they are no time.
+/// Converts milliseconds to seconds. Returns an error if the value is not a valid time.
 fn seconds(milliseconds: f64, place: impl Into<String>) -> Result<f64, Refused> {
-    // Eleven days.
+    // 1e9 ms are about eleven days.
     if milliseconds > 0.0 && milliseconds < 1e9 {
         Ok(milliseconds / 1e3)
     } else {

@@ -1,4 +1,4 @@
-//! Keeps the samples, and the count of what was refused and why.
+//! Collects samples and counts rejected values by reason.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::Kernel;
@@ -6,7 +6,6 @@ use planner::cost::kernel::Kernel;
 use super::refused::Refused;
 use super::{Format, Kinds, MAX_VALUES, Profile, ProfileError, Refusal, Report, plausible};
 
-/// Values read so far.
 #[derive(Debug)]
 pub(super) struct Ledger {
     format: Format,
@@ -15,17 +14,15 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing yet.
     pub(super) fn new(format: Format) -> Self {
         Self { format, samples: Vec::new(), report: Report::default() }
     }
 
-    /// The format's name.
     pub(super) const fn format(&self) -> &'static str {
         self.format.name()
     }
 
-    /// Tells, once, what the file does not say.
+    /// Records an assumption once.
     pub(super) fn assume(&mut self, assumption: impl Into<String>) {
         let assumption = assumption.into();
         if !self.report.assumptions.contains(&assumption) {
@@ -33,7 +30,7 @@ impl Ledger {
         }
     }
 
-    /// Takes a value of the file: a sample, unless it is refused or beyond what any device does.
+    /// Adds a value as a sample, unless it is invalid or exceeds the capability of any device.
     pub(super) fn take(
         &mut self,
         place: impl Fn() -> String,
@@ -59,7 +56,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The profile, if any value can be used.
+    /// Returns the profile if it contains a usable value.
     pub(super) fn finish(mut self, device: Option<String>) -> Result<Profile, ProfileError> {
         let format = self.format();
         match (self.report.rows, self.report.used) {

@@ -1,9 +1,10 @@
-//! The output of nccl-tests and rccl-tests: text with comment lines, or JSON (`-J`).
+//! Output of nccl-tests and rccl-tests: text with comment lines, or JSON (`-J`).
 //!
-//! The out-of-place time is used, in the unit of the header or in microseconds. `size` is that of the largest buffer: the whole
-//! vector of an all-gather and a reduce-scatter, the send buffer of one device for an all-to-all. Devices and nodes come from the lines
-//! `Rank 3 Group 0 ... on HOST device 3 [...] NVIDIA H100 80GB HBM3`, the collective from the program's name. A collective has the
-//! devices of one group.
+//! The parser uses the out-of-place time, in the header's unit or in microseconds. `size` refers to
+//! the larger buffer: the full vector for all-gather and reduce-scatter, the send buffer per device
+//! for all-to-all. Device and node counts come from lines `Rank 3 Group 0 ... on HOST device 3
+//! [...] NVIDIA H100 80GB HBM3`, and the collective from the program name. The collective spans the
+//! devices in one group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,31 +18,32 @@ use super::refused::Refused;
 use super::{Format, Hints, Profile, ProfileError};
 
 const MICROSECOND: f64 = 1e-6;
-/// Below this bandwidth, in GB/s, two decimals are too few to derive the number of devices.
+/// Minimum bandwidth in GB/s to derive the device count from two decimals.
 const MIN_BANDWIDTH: f64 = 10.0;
-/// Relative tolerance of the ratio of two bandwidths.
+/// Relative tolerance for the ratio of two bandwidths.
 const RATIO_TOLERANCE: f64 = 0.02;
-/// Below this bandwidth, in GB/s, two decimals are too few to compare it with size and time.
+/// Minimum bandwidth in GB/s to compare it with size and time.
 const MIN_COMPARED: f64 = 0.1;
-/// Factor between a printed bandwidth and size over time above which the time has another unit.
+/// Ratio of printed bandwidth to size / time that indicates a wrong time unit.
 const OTHER_UNIT: f64 = 100.0;
 
-/// Devices of a node; more are on several nodes, or on a rack whose links differ from those of a node.
+/// Typical devices per node. More devices span several nodes, or a rack with different links.
 const USUAL_NODE: u32 = 8;
 
-/// What is said of a program whose own check failed.
+/// Message if the program's own result check failed.
 const FAILED: &str = "the program found wrong values in its results (Out of bounds values: FAILED): do not trust the times of \
                       this machine before that is explained";
 
-/// Label before the name of the program.
+/// Text before the program name.
 const STARTING: &str = "Collective test starting:";
 
-/// Whether a text is such output: a comment line names the columns.
+/// True if a comment line contains the column names.
 pub(super) fn is(text: &str) -> bool {
     text.lines().any(|line| columns(body(line)).is_some())
 }
 
-/// A line without the rank that `mpirun --tag-output` (`[1,0]<stdout>:`), `srun -l` (`0: `) and others put before it.
+/// Removes rank prefixes from `mpirun --tag-output` (`[1,0]<stdout>:`), `srun -l` (`0: `) and
+/// others.
 fn body(line: &str) -> &str {
     let line = line.trim();
     if let Some((_, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(">:")) {
@@ -55,14 +57,15 @@ fn body(line: &str) -> &str {
     }
 }
 
-/// The names of the columns, where the line is the header.
+/// Returns the column names if the line is the header.
 fn columns(line: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = line.strip_prefix('#')?.split_whitespace().collect();
     let is_header = words.first() == Some(&"size") && words.contains(&"count") && words.contains(&"busbw");
     is_header.then_some(words)
 }
 
-/// A collective by the name of its program, its file or its column; `Some(None)` for one that training plans do not hold.
+/// Returns the collective for a program, file or column name; `Some(None)` for a collective that
+/// training plans do not use.
 #[expect(clippy::option_option, reason = "unknown, known but not planned, and planned are three cases")]
 pub(super) fn operation(name: &str) -> Option<Option<Operation>> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -82,19 +85,19 @@ pub(super) fn operation(name: &str) -> Option<Option<Operation>> {
     known.into_iter().find(|(word, _)| plain.contains(word)).map(|(_, operation)| operation)
 }
 
-/// One run of a program.
+/// One program run.
 #[derive(Debug, Default)]
 #[expect(clippy::option_option, reason = "as of `operation`")]
 struct Test {
     operation: Option<Option<Operation>>,
-    /// Devices and hosts by group; `NCCL_TESTS_SPLIT` makes several.
+    /// Devices and hosts by group. `NCCL_TESTS_SPLIT` creates several groups.
     groups: BTreeMap<u32, Group>,
-    /// Unit of the time in seconds, where the header states it.
+    /// Time unit in seconds, if the header contains it.
     unit: Option<f64>,
     rows: Vec<Row>,
 }
 
-/// The devices that run a collective together.
+/// Devices that run a collective together.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Group {
     ranks: u32,
@@ -108,7 +111,7 @@ impl Group {
     }
 }
 
-/// One message size.
+/// Result for one message size.
 #[derive(Debug)]
 struct Row {
     place: String,
@@ -148,13 +151,12 @@ impl Measured {
     }
 }
 
-/// Reads the text.
 pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     let mut ledger = Ledger::new(Format::NcclTests);
     let mut device = None;
     let mut test = Test::default();
     let mut header: Vec<String> = Vec::new();
-    // A file may have the output of several programs.
+    // A file may contain output from several programs.
     let end = |test: &mut Test, ledger: &mut Ledger| {
         if test.rows.is_empty() { Ok(()) } else { std::mem::take(test).finish(hints, ledger) }
     };
@@ -199,7 +201,8 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     ledger.finish(device)
 }
 
-/// Group, host and device name of a line `#  Rank  3 Group  0 Pid 99 on host device  3 [0000:61:00] NVIDIA H100 80GB HBM3`.
+/// Parses group, host and device name in `#  Rank  3 Group  0 Pid 99 on host device  3 [0000:61:00]
+/// NVIDIA H100 80GB HBM3`.
 fn rank_line(line: &str) -> Option<(u32, &str, &str)> {
     let rest = line.trim_start_matches('#').trim().strip_prefix("Rank")?;
     let (before, rest) = rest.split_once(" on ")?;
@@ -209,7 +212,7 @@ fn rank_line(line: &str) -> Option<(u32, &str, &str)> {
     Some((group.unwrap_or(0), host.trim(), name.trim()))
 }
 
-/// The unit of the time in seconds, in the line below the names of the columns: `#  (B)  (elements)  (us)  (GB/s)`.
+/// Parses the time unit in the line after the column names: `#  (B)  (elements)  (us)  (GB/s)`.
 fn unit(line: &str) -> Option<f64> {
     let words = || line.split_whitespace();
     words().find(|word| *word == "(B)")?;
@@ -230,20 +233,20 @@ fn row(line: &str, header: &[String], unit: f64, place: &str) -> Result<Measured
     let bytes = number("size").ok_or_else(|| Refused::new("a row without a size", shown()))?;
     let bandwidths = ["algbw", "busbw"].map(|name| number(name).unwrap_or_default());
     let time = number("time").or_else(|| number("cputime"));
-    // The first column of that name is of the out-of-place run.
+    // The first such column belongs to the out-of-place run.
     if number("#wrong").is_some_and(|wrong| wrong > 0.0) {
         return Err(wrong(shown()));
     }
     Measured::new(&shown(), bytes, time.map(|time| time * unit), bandwidths, cell("redop").unwrap_or_default())
 }
 
-/// The refusal of a row whose collective computed wrong values.
+/// Error for a row with incorrect collective results.
 fn wrong(place: String) -> Refused {
     Refused::new("a row whose results are wrong (#wrong is not 0)", place)
 }
 
 impl Test {
-    /// The devices of one group. Groups that run at the same time must be alike.
+    /// Returns the devices in one group. Concurrent groups must have equal sizes.
     fn group(&self, ledger: &mut Ledger) -> Result<Group, ProfileError> {
         let mut groups = self.groups.values();
         let Some(first) = groups.next() else { return Ok(Group::default()) };
@@ -304,7 +307,7 @@ impl Test {
             Some((ranks, format!("{ranks} devices took part, by the ratio of the two bandwidths")))
         };
         let ranks = if let Some(ranks) = known {
-            // The program prints the ratio of the devices that took part.
+            // The printed ratio depends on the number of participating devices.
             let is_other = ratio.is_some_and(|ratio| !is_ratio_of(operation, ranks, ratio));
             match by_bandwidth().filter(|_| is_other) {
                 Some((other, reason)) => {
@@ -335,7 +338,7 @@ impl Test {
             }
             (None, hosts) => (known.unwrap_or(ranks) / hosts).max(1),
         };
-        // A send and receive has two ends, in however many devices it runs at the same time.
+        // A send and receive involves two devices, regardless of concurrent pairs.
         let ranks = if operation == Operation::SendReceive { 2 } else { ranks };
         let ranks_per_node = ranks_per_node.min(ranks);
         for Row { place, measured } in self.rows {
@@ -353,7 +356,7 @@ impl Test {
     }
 }
 
-/// Whether a ratio of bus to algorithm bandwidth is that of `ranks` devices.
+/// True if a ratio of bus to algorithm bandwidth matches `ranks` devices.
 fn is_ratio_of(operation: Operation, ranks: u32, ratio: f64) -> bool {
     let share = 1.0 - 1.0 / f64::from(ranks.max(1));
     let expected = match operation {
@@ -364,15 +367,16 @@ fn is_ratio_of(operation: Operation, ranks: u32, ratio: f64) -> bool {
     (ratio - expected).abs() <= RATIO_TOLERANCE * expected
 }
 
-/// The collective whose bus bandwidth is `ratio` of its algorithm bandwidth among `ranks` devices: 2 (n - 1) / n for an
-/// all-reduce and (n - 1) / n for a reduce-scatter, of the collectives that reduce. Others cannot be distinguished.
+/// Returns the collective for the ratio of bus to algorithm bandwidth: 2 (n - 1) / n is all-reduce,
+/// and among reducing collectives (n - 1) / n is reduce-scatter. Other collectives cannot be
+/// distinguished.
 fn by_ratio(ratio: Option<f64>, ranks: Option<u32>, reduces: bool) -> Option<Operation> {
     let share = ranks.filter(|&ranks| ranks > 1 && reduces).map(|ranks| 1.0 - 1.0 / f64::from(ranks))?;
     let near = |expected: f64| ratio.is_some_and(|ratio| (ratio / expected - 1.0).abs() < RATIO_TOLERANCE);
     if near(2.0 * share) { Some(Operation::AllReduce) } else { near(share).then_some(Operation::ReduceScatter) }
 }
 
-/// The number of devices that follows from the ratio of bus to algorithm bandwidth.
+/// Derives the device count from the ratio of bus to algorithm bandwidth.
 fn ranks_by(operation: Operation, ratio: f64) -> Option<u32> {
     let ranks = match operation {
         Operation::AllReduce => 2.0 / (2.0 - ratio),
@@ -382,7 +386,7 @@ fn ranks_by(operation: Operation, ratio: f64) -> Option<u32> {
     (1.9..200.0).contains(&ranks).then(|| ranks.round() as u32)
 }
 
-/// The document that `-J` writes.
+/// JSON document written by `-J`.
 #[derive(Debug, Deserialize)]
 struct Document {
     #[serde(default)]
@@ -425,12 +429,11 @@ struct Place {
     time: Option<f64>,
     alg_bw: Option<f64>,
     bus_bw: Option<f64>,
-    /// Wrong values; text where they were not checked.
+    /// Number of wrong values, or text if results were not checked.
     #[serde(default)]
     nwrong: serde_json::Value,
 }
 
-/// Reads the JSON document.
 pub(super) fn read_json(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     let document: Document =
         serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;

@@ -1,4 +1,4 @@
-//! Planscope's own table of measurements; its columns stand in the documentation of [`super`].
+//! Planscope measurement table. [`super`] documents the columns.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{
@@ -11,9 +11,9 @@ use super::ledger::Ledger;
 use super::refused::Refused;
 use super::table::{Row, Table};
 
-/// Columns of times, and their unit in seconds.
+/// Time columns with unit in seconds.
 const TIMES: [(&str, f64); 4] = [("time_us", 1e-6), ("time_ms", 1e-3), ("time_s", 1.0), ("time_ns", 1e-9)];
-/// Columns that a table may have besides.
+/// Other columns.
 const OTHERS: [&str; 20] = [
     "kernel",
     "batch",
@@ -36,10 +36,9 @@ const OTHERS: [&str; 20] = [
     "ranks",
     "ranks_per_node",
 ];
-/// Most by which two times of a row may differ.
+/// Maximum relative difference between two times in a row.
 const AGREE: f64 = 0.01;
 
-/// Reads every row.
 pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), ProfileError> {
     let times: Vec<(&str, f64)> = TIMES.into_iter().filter(|(column, _)| table.has(column)).collect();
     if times.is_empty() {
@@ -66,7 +65,7 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
     Ok(())
 }
 
-/// The time of a row: the first that it has; the others must agree.
+/// Returns the first time in a row. Other times in the row must agree with it.
 fn time(row: &Row<'_>, times: &[(&str, f64)]) -> Result<Seconds, Refused> {
     let mut found: Option<(&str, Seconds)> = None;
     for &(column, unit) in times {
@@ -168,7 +167,7 @@ fn collective(row: &Row<'_>, ledger: &mut Ledger) -> Result<Collective, Refused>
     Ok(Collective { operation, bytes, ranks, ranks_per_node })
 }
 
-/// Whether a cell is filled; where it is not, its default is told.
+/// True if a cell is not empty. Otherwise the default is recorded as an assumption.
 fn given(row: &Row<'_>, column: &str, default: &str, ledger: &mut Ledger) -> Result<bool, Refused> {
     let filled = row.optional(column)?.is_some();
     if !filled {
@@ -177,7 +176,6 @@ fn given(row: &Row<'_>, column: &str, default: &str, ledger: &mut Ledger) -> Res
     Ok(filled)
 }
 
-/// A cell that holds one of few words.
 fn word(row: &Row<'_>, column: &str) -> Result<String, Refused> {
     Ok(row.text(column)?.to_lowercase().replace('-', "_"))
 }

@@ -1,4 +1,4 @@
-//! Parquet tables, as the text of a table.
+//! Converts Parquet tables to CSV text.
 
 use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -6,14 +6,15 @@ use parquet::record::Field;
 
 use super::{MAX_VALUES, ProfileError};
 
-/// Most bytes of the text that a file becomes.
+/// Maximum size of the converted text in bytes.
 const MAX_TEXT: usize = 256 << 20;
 
-/// The rows of a Parquet file as comma-separated text, with a header. Cells without a value are empty; commas and line breaks
-/// inside a text become blanks.
+/// Converts the rows to CSV with a header. Null cells are empty. Commas and line breaks in text are
+/// replaced by blanks.
 ///
 /// # Errors
-/// Where the file is broken, encrypted or too large. A panic of the reader on a broken file is such an error.
+/// The file is corrupt, encrypted or too large. A panic in the Parquet reader is also returned as
+/// an error.
 pub(super) fn text(bytes: &[u8]) -> Result<String, ProfileError> {
     std::panic::catch_unwind(|| rows(bytes))
         .unwrap_or_else(|_| Err(ProfileError::Table { detail: "Parquet: the file is broken".to_owned() }))
@@ -37,7 +38,7 @@ fn rows(bytes: &[u8]) -> Result<String, ProfileError> {
             .map(|(_, value)| match value {
                 Field::Null => String::new(),
                 Field::Str(value) => plain(value),
-                // Rust prints floats so that they are read back the same.
+                // Rust float formatting round-trips.
                 Field::Double(value) => value.to_string(),
                 Field::Float(value) => value.to_string(),
                 other => plain(&other.to_string()),

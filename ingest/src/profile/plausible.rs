@@ -1,24 +1,25 @@
-//! Whether a device could have done it: a unit that was mistaken shows as a rate that nothing reaches.
+//! Rejects samples that no device can reach, which usually indicates a wrong unit.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
 use super::refused::Refused;
 
-/// Operations per second that no device reaches: the fastest of 2025 does 10,000 TFLOP/s with 4 bits.
+/// Upper bound in FLOP/s: the fastest 2025 device reaches 10,000 TFLOP/s with 4 bits.
 const MAX_FLOPS: f64 = 20_000e12;
-/// Bytes per second that no memory of a device delivers: the fastest of 2025 delivers 8 TB/s, caches up to twice that.
+/// Upper bound for memory bandwidth in bytes/s: the fastest 2025 memory reaches 8 TB/s, and caches
+/// up to twice this value.
 const MAX_MEMORY: f64 = 20e12;
-/// Bytes per second that no link between devices carries: the fastest of 2025 carries 0.9 TB/s each way.
+/// Upper bound for link bandwidth in bytes/s: the fastest 2025 link reaches 0.9 TB/s per direction.
 const MAX_LINK: f64 = 5e12;
-/// No kernel and no collective of a training step takes a minute.
+/// Upper bound for a kernel or collective in seconds.
 const MAX_SECONDS: f64 = 60.0;
 
 const TOO_FAST: &str = "faster than any device: is the time in another unit?";
 const TOO_SLOW: &str = "longer than a minute: is the time in another unit?";
 const NO_GROUP: &str = "devices of the group and of a node do not fit together";
 
-/// The sample, unless it cannot be true.
+/// Returns the sample if it is plausible.
 pub(super) fn check(sample: Sample, place: &dyn Fn() -> String) -> Result<Sample, Refused> {
     let seconds = sample.time.secs();
     let (amount, limit, scale, unit) = match &sample.kernel {
@@ -47,8 +48,8 @@ pub(super) fn check(sample: Sample, place: &dyn Fn() -> String) -> Result<Sample
     Ok(sample)
 }
 
-/// Bytes that a link carries, by the convention of nccl-tests: times 2 (n - 1) / n for an all-reduce, (n - 1) / n for
-/// the collectives of one pass.
+/// Bytes per link in the nccl-tests convention: factor 2 (n - 1) / n for all-reduce, (n - 1) / n
+/// for single-pass collectives.
 pub(super) fn bus_bytes(collective: &Collective) -> f64 {
     let ranks = f64::from(collective.ranks);
     let share = (ranks - 1.0) / ranks;
@@ -59,7 +60,7 @@ pub(super) fn bus_bytes(collective: &Collective) -> f64 {
     }
 }
 
-/// A rate with thousands separators.
+/// Formats a rate with thousands separators.
 fn grouped(rate: f64) -> String {
     if rate >= 1e15 {
         return format!("{rate:.1e}");
@@ -88,7 +89,7 @@ mod tests {
         }
     }
 
-    /// 64 MiB in 0.58 ms: 115.7 GB/s, and 202.5 GB/s on the bus of 8.
+    /// 64 MiB in 0.58 ms: 115.7 GB/s, with bus bandwidth 202.5 GB/s among 8 devices.
     #[test]
     fn bus_bytes_follow_nccl_tests() {
         let collective = |operation| Collective { operation, bytes: 67_108_864.0, ranks: 8, ranks_per_node: 8 };

@@ -1,16 +1,15 @@
-//! A value that is not taken.
+//! Rejected values.
 
-/// Why a value is refused, and where it stands.
+/// Reason and position of a rejected value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// One of few reasons, by which refusals are counted.
+    /// Reason text, used to group rejections.
     pub(super) reason: &'static str,
-    /// The place and what stands there.
+    /// Position and cell text.
     pub(super) first: String,
 }
 
 impl Refused {
-    /// A refusal of what stands at `first`.
     pub(super) fn new(reason: &'static str, first: impl Into<String>) -> Self {
         Self { reason, first: first.into() }
     }

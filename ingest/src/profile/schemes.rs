@@ -1,22 +1,25 @@
-//! Timed layers by sequence length and scheme: what planners of sequences (Hydraulis, DHP) fit T(l) to.
+//! Layer times by sequence length and parallel scheme. Sequence planners (Hydraulis, DHP) fit T(l)
+//! to these values.
 //!
-//! Planscope's own table, CSV: a header in any order, one timing per row, `#` before comments; rows count from 1, which is the
-//! header.
+//! Planscope table, CSV: columns in any order, one timing per row, `#` comments. Rows count from 1,
+//! which is the header.
 //!
-//! | column | holds |
+//! | column | value |
 //! |---|---|
 //! | `tp` | tensor-parallel degree |
-//! | `cp` | context-parallel degree; 1 where empty or missing |
-//! | `exchange` | how the context-parallel group exchanges, `ring` or `all_to_all`; `ring` where empty or missing |
-//! | `length` | tokens of a sequence, those of the whole group |
-//! | `sequences` | equal sequences packed into the microbatch; 1 where empty or missing |
-//! | `layers` | transformer layers that were timed together; 1 where empty or missing |
-//! | `time_us` | forward and backward of all of them, nothing recomputed; or one of `time_ms`, `time_s`, `time_ns` |
+//! | `cp` | context-parallel degree; default 1 |
+//! | `exchange` | context-parallel communication, `ring` or `all_to_all`; default `ring` |
+//! | `length` | sequence length in tokens over the full group |
+//! | `sequences` | number of equal sequences packed into the microbatch; default 1 |
+//! | `layers` | number of transformer layers timed together; default 1 |
+//! | `time_us` | forward and backward time for these layers without recomputation; alternatives are `time_ms`, `time_s`, `time_ns` |
 //!
-//! The same as JSON: `{"scheme_times": [{"tp": 2, "cp": 1, "length": 4096, "time_ms": 12.5}, ...]}`, whose timings count from 0.
+//! The equivalent JSON is `{"scheme_times": [{"tp": 2, "cp": 1, "length": 4096, "time_ms": 12.5},
+//! ...]}`. Its timings count from 0.
 //!
-//! Two times of a row must agree within 1 %. Embedding, head and loss are no layers. Where the same microbatch was timed with two numbers of layers, what surrounds them is taken
-//! away; of several timings of one microbatch the median counts.
+//! If a row contains two times, they must agree within 1 %. Embedding, head and loss are not
+//! layers. If the same microbatch is measured with two layer counts, the time for surrounding
+//! modules is subtracted. For repeated timings of a microbatch the median is used.
 
 use std::collections::BTreeMap;
 
@@ -29,57 +32,57 @@ use super::refused::Refused;
 use super::table::Table;
 use super::{MAX_VALUES, ProfileError, Refusal, text};
 
-/// What people call the format.
+/// Display name of the format.
 pub const FORMAT: &str = "Planscope table of scheme times";
-/// Columns of times, and their unit in seconds.
+/// Time columns with unit in seconds.
 const TIMES: [(&str, f64); 4] = [("time_us", 1e-6), ("time_ms", 1e-3), ("time_s", 1.0), ("time_ns", 1e-9)];
-/// Columns besides; the first and the fourth are needed.
+/// Other columns. The first and the fourth are required.
 const OTHERS: [&str; 6] = ["tp", "cp", "exchange", "length", "sequences", "layers"];
-/// Where timings stand in JSON.
+/// JSON key of the timings.
 const KEY: &str = "scheme_times";
-/// Largest degree.
+/// Maximum degree.
 const MAX_DEVICES: f64 = 1_048_576.0;
-/// Most tokens, sequences and layers.
+/// Maximum tokens, sequences and layers.
 const MAX: f64 = 1e9;
-/// Relative difference of two times of a row that are the same.
+/// Maximum relative difference between two times in a row.
 const SAME_TIME: f64 = 0.01;
-/// Longest time, eleven days in seconds.
+/// Maximum time in seconds, about eleven days.
 const MAX_S: f64 = 1e6;
 
 /// A timed microbatch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SchemeTiming {
-    /// Degrees that it ran under.
+    /// Parallel degrees.
     pub at: AtDegrees,
-    /// Tokens of a sequence.
+    /// Sequence length in tokens.
     pub tokens: u32,
-    /// Equal sequences.
+    /// Number of equal sequences.
     pub sequences: u32,
-    /// Layers.
+    /// Layer count.
     pub layers: u32,
-    /// Forward and backward, in seconds.
+    /// Forward and backward time in seconds.
     pub seconds: f64,
 }
 
-/// Timings and how they were read.
+/// Parsed timings with a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemeProfile {
-    /// In the order of the file.
+    /// Timings in file order.
     pub timings: Vec<SchemeTiming>,
-    /// What was read and what was not.
+    /// Counts of used and rejected values.
     pub report: Report,
 }
 
-/// The timings of one layer under some degrees.
+/// Timings per layer for given degrees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedScheme {
-    /// The degrees.
+    /// Parallel degrees.
     pub at: AtDegrees,
-    /// By length and number: tokens of a sequence, sequences, microseconds of one layer.
+    /// Tokens per sequence, sequences, and microseconds per layer; sorted by length and count.
     pub timings_us: Vec<[f64; 3]>,
 }
 
-/// Whether a file looks like this format and no other.
+/// Returns true if the content matches only this format.
 pub fn is(bytes: &[u8]) -> bool {
     let Ok(text) = text::text(bytes) else { return false };
     if text.trim_start().starts_with('{') {
@@ -93,10 +96,11 @@ pub(super) fn is_header(header: &[String]) -> bool {
     has("tp") && has("length") && !has("kernel")
 }
 
-/// Reads a profile of schemes.
+/// Parses a scheme profile.
 ///
 /// # Errors
-/// What the file is instead, which column it lacks, or that none of its values can be used, with the first wrong places.
+/// The file has a different format, a column is missing, or no value is usable. The error lists the
+/// first invalid positions.
 pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
     let text = text::text(bytes)?;
     let mut profile = SchemeProfile { timings: Vec::new(), report: Report::default() };
@@ -117,10 +121,10 @@ pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
     Ok(profile)
 }
 
-/// Seconds by layers, by tokens and sequences of a microbatch.
+/// Seconds by layer count, grouped by tokens and sequences per microbatch.
 type ByShape = BTreeMap<(u32, u32), BTreeMap<u32, Vec<f64>>>;
 
-/// The timings of one layer by degrees, from all files together.
+/// Returns the time per layer for each set of degrees, combined over all files.
 pub fn schemes(timings: &[SchemeTiming]) -> Vec<TimedScheme> {
     let mut by_degrees: BTreeMap<AtDegrees, ByShape> = BTreeMap::new();
     for timing in timings {
@@ -187,7 +191,7 @@ fn json(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// What stands in the columns of one timing.
+/// Cells of a timing.
 struct Entry<'a> {
     cell: &'a dyn Fn(&str) -> Result<Option<String>, Refused>,
     place: &'a dyn Fn(&str) -> String,
@@ -214,7 +218,7 @@ impl Entry<'_> {
         }
     }
 
-    /// A whole number from 1.
+    /// Parses an integer from 1 to `most`.
     fn whole(&self, column: &str, most: f64) -> Result<Option<u32>, Refused> {
         let Some(cell) = (self.cell)(column)? else { return Ok(None) };
         let number = self.positive(column, &cell, most)?;
@@ -309,7 +313,7 @@ mod tests {
         let at = |context, exchange| AtDegrees { tensor: 2, context, exchange };
         assert_eq!(made.len(), 2);
         assert_eq!(made[0].at, at(1, None));
-        // 8 ms of four layers; the median of 20, 22 and 100 ms.
+        // 8 ms for four layers; the median of 20, 22 and 100 ms.
         let close =
             |found: &[f64; 3], expected: [f64; 3]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
         assert!(close(&made[0].timings_us[0], [1024.0, 1.0, 2000.0]), "{made:?}");
@@ -318,7 +322,7 @@ mod tests {
         assert!(close(&made[1].timings_us[0], [8192.0, 2.0, 15_000.0]), "{made:?}");
     }
 
-    /// Two layers take 15 ms and four 23: a layer takes 4.
+    /// Two layers take 15 ms and four take 23 ms: 4 ms per layer.
     #[test]
     fn json_says_the_same_and_what_surrounds_layers_is_taken_away() {
         let text = r#"{"scheme_times": [
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(made[1].at.exchange, Some(ContextExchange::AllToAll));
     }
 
-    /// 8 ms are 8,000 us. 24,000 us are not.
+    /// 8 ms equal 8,000 us, not 24,000 us.
     #[test]
     fn times_that_contradict_each_other_are_refused() {
         let profile = read(b"tp,length,time_ms,time_us\n1,2048,8,8000\n1,2048,8,24000\n1,4096,,9000\n").unwrap();

@@ -1,16 +1,18 @@
-//! SimuMax's description of a system: measured efficiencies by shape.
+//! SimuMax system description: measured efficiencies by shape.
 //!
-//! An efficiency is FLOP / (time x peak), so that time = FLOP / (peak x efficiency). What its measuring programs
-//! (simu_tools/efficency_test) count as FLOP:
+//! An efficiency is FLOP / (time x peak), so time = FLOP / (peak x efficiency). SimuMax's
+//! measurement programs (simu_tools/efficency_test) count FLOP as follows:
 //!
-//! * matrix product: 2 b m k n. The layouts are those of BLAS: TN the forward product, NN the input gradient, NT the
-//!   weight gradient; m, k and n are the product's own, k the inner one. b sequences are rows of one product (of its
-//!   inner dimension, in a weight gradient), not a batch.
-//! * grouped product: 2 ng M N K in every stage, M tokens of each of ng experts, N outputs and K inputs of the forward
-//!   product. The input gradient is (M x N) (N x K), the weight gradient (N x M) (M x K).
-//! * attention: 2 batch s^2 heads (qk + v) forward, 2.5 times that backward, although the kernel is causal and computes
-//!   half: efficiencies above 1 are no mistake. With 2.5 the fastest backward pass of the A100 does 157 TFLOP/s of what
-//!   the mask leaves, as FlashAttention-2 does.
+//! - matrix product: 2 b m k n. Layouts follow BLAS: TN is the forward product, NN the input
+//!   gradient, NT the weight gradient; m, k and n belong to this product, with inner dimension k.
+//!   The b sequences are rows of a single product (or part of its inner dimension, for a weight
+//!   gradient), not a batch.
+//! - grouped product: 2 ng M N K in all stages, with M tokens for each of ng experts, N outputs and
+//!   K inputs in the forward product. The input gradient is (M x N) (N x K), the weight gradient (N
+//!   x M) (M x K).
+//! - attention: 2 batch s^2 heads (qk + v) forward, 2.5 times this value backward. The kernel is
+//!   causal and computes only half, so efficiencies above 1 are valid. With factor 2.5 the fastest
+//!   A100 backward pass reaches 157 TFLOP/s for unmasked work, equal to FlashAttention-2.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,7 @@ use super::ledger::Ledger;
 use super::refused::Refused;
 use super::{Format, Profile, ProfileError};
 
-/// Most of the peak that a kernel may seem to reach: clocks and roundings, not mistakes.
+/// Maximum fraction of peak, with tolerance for clock variation and rounding.
 const MAX_OF_PEAK: f64 = 1.1;
 
 #[derive(Debug, Deserialize)]
@@ -49,7 +51,7 @@ struct Op {
     accurate_efficient_factor: Option<Pairs<Leaf>>,
 }
 
-/// Reads every efficiency that has a shape.
+/// Parses all efficiencies with a shape.
 pub(super) fn read(text: &str) -> Result<Profile, ProfileError> {
     let System { sys_name, accelerator, networks } =
         serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;
@@ -74,7 +76,7 @@ pub(super) fn read(text: &str) -> Result<Profile, ProfileError> {
     }
     for (section, fits) in [("accelerator.bandwidth", accelerator.bandwidth), ("networks", networks)] {
         for (name, value) in fits.unwrap_or_default().0 {
-            // Beside the fits stand switches, which are no values.
+            // Flags next to the fitted values are not measurements.
             if value == Leaf::OBJECT {
                 let place = || format!("{section}.{name}");
                 ledger.take(place, Err(Refused::new("a bandwidth and a latency, not a measured time", place())))?;
@@ -89,7 +91,7 @@ fn unknown(place: &str) -> Refused {
 }
 
 fn timed(kernel: Kernel, peak: f64, efficiency: f64, place: &dyn Fn() -> String) -> Result<Sample, Refused> {
-    // Of attention, what the mask hides counts as done.
+    // For attention, the count includes masked work.
     let (flops, counted) = match &kernel {
         Kernel::MatMul(product) => (product.flops(), 1.0),
         Kernel::Attention(attention) => (attention.flops(), 2.0),
@@ -102,7 +104,7 @@ fn timed(kernel: Kernel, peak: f64, efficiency: f64, place: &dyn Fn() -> String)
     Ok(Sample { kernel, time })
 }
 
-/// A key like "b=1, m=4096, k=5120, n=1536, layout=TN, accumulate=False, out_dtype=bf16".
+/// A key such as "b=1, m=4096, k=5120, n=1536, layout=TN, accumulate=False, out_dtype=bf16".
 #[derive(Debug)]
 struct Shape<'a>(BTreeMap<&'a str, &'a str>);
 

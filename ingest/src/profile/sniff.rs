@@ -1,26 +1,21 @@
-//! Which format a profile has, by its content.
+//! Detects the profile format from content.
 
 use super::json::Keys;
 use super::table::Table;
 use super::{Format, ProfileError, aiconfigurator, all_reduce_bench, galvatron, nccl_tests, schemes, vidur_compute};
 
-/// What a file holds.
+/// Detected content.
 pub(super) enum Content<'a> {
-    /// A table in one of the formats that are tables.
+    /// A table and its format.
     Table(Format, Table<'a>),
-    /// A SimuMax system description.
     SimuMax,
-    /// A Galvatron hardware profile.
     Galvatron,
-    /// Text of nccl-tests.
     NcclTests,
-    /// JSON of nccl-tests.
     NcclTestsJson,
-    /// Text of `all_reduce_bench.py`.
     AllReduceBench,
 }
 
-/// The format of a text that is not empty.
+/// Detects the format of a non-empty text.
 pub(super) fn content(text: &str) -> Result<Content<'_>, ProfileError> {
     if text.trim_start().starts_with('{') {
         json(text)
@@ -103,7 +98,7 @@ fn table(text: &str) -> Result<Content<'_>, ProfileError> {
     Ok(Content::Table(format, table))
 }
 
-/// The first few of what was found.
+/// Lists the first few names for an error message.
 fn listed(what: &str, found: &[String]) -> String {
     const SHOWN: usize = 6;
     let clip = |name: &String| name.chars().take(40).collect::<String>();

@@ -1,4 +1,4 @@
-//! Tables with a header, row by row.
+//! CSV tables with a header.
 
 use csv::{Position, Reader, ReaderBuilder, StringRecord, Trim};
 use planner::units::Seconds;
@@ -6,10 +6,10 @@ use planner::units::Seconds;
 use super::ProfileError;
 use super::refused::Refused;
 
-/// Largest size of a shape or message; beyond it `f64` no longer counts every whole number.
+/// Maximum shape or message size. Larger integers are not exact in `f64`.
 const MAX_WHOLE: f64 = 1e15;
 
-/// A table whose rows are read one after another.
+/// A table with sequential row access.
 pub(super) struct Table<'a> {
     reader: Reader<&'a [u8]>,
     header: Vec<String>,
@@ -17,14 +17,14 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Reads the header, whose names are compared in lower case.
+    /// Reads the header. Names are compared in lower case.
     pub(super) fn new(text: &'a str) -> Result<Self, ProfileError> {
         let mut reader = ReaderBuilder::new()
             .delimiter(delimiter(text))
             .has_headers(false)
             .flexible(true)
             .comment(Some(b'#'))
-            // A quote that is never closed would swallow the rows behind it.
+            // With quoting enabled, an unclosed quote would consume the subsequent rows.
             .quoting(false)
             .trim(Trim::All)
             .from_reader(text.as_bytes());
@@ -36,17 +36,16 @@ impl<'a> Table<'a> {
         Ok(Self { reader, header, record })
     }
 
-    /// Names of the columns; there is at least one.
+    /// Returns the column names, at least one.
     pub(super) fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// Whether there is a column of that name.
     pub(super) fn has(&self, column: &str) -> bool {
         self.header.iter().any(|name| name == column)
     }
 
-    /// Refuses a table that lacks one of the columns, or has it twice.
+    /// Returns an error if a required column is missing or duplicated.
     pub(super) fn require(&self, format: &'static str, columns: &[&str]) -> Result<(), ProfileError> {
         for &column in columns {
             match self.header.iter().filter(|name| *name == column).count() {
@@ -58,7 +57,6 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The next row.
     pub(super) fn next_row(&mut self) -> Result<Option<Row<'_>>, ProfileError> {
         if !next(&mut self.reader, &mut self.record)? {
             return Ok(None);
@@ -68,7 +66,6 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A row of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'t> {
     header: &'t [String],
@@ -77,12 +74,12 @@ pub(super) struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    /// Where a column of this row stands; the header is row 1.
+    /// Describes the position of a column in this row. The header is row 1.
     pub(super) fn place(&self, column: &str) -> String {
         format!("row {}, column {column}", self.line)
     }
 
-    /// The place and what stands there.
+    /// Describes position and cell text.
     pub(super) fn shown(&self, column: &str) -> String {
         let cell = self.raw(column).unwrap_or_default();
         let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
@@ -90,9 +87,9 @@ impl<'t> Row<'t> {
         if cell.is_empty() { self.place(column) } else { format!("{}: {cell}", self.place(column)) }
     }
 
-    /// What stands in a column; `None` where there is no such column or nothing in it.
+    /// Returns the cell text; `None` if the column is missing or the cell is empty.
     pub(super) fn optional(&self, column: &str) -> Result<Option<&'t str>, Refused> {
-        // Decimal commas and thousands separators shift every cell behind them.
+        // Decimal commas and thousands separators shift all subsequent cells.
         if self.record.iter().skip(self.header.len()).any(|cell| !cell.is_empty()) {
             let found = format!("row {}: {} cells below {} names", self.line, self.record.len(), self.header.len());
             return Err(Refused::new("a row has more cells than the header", found));
@@ -100,12 +97,12 @@ impl<'t> Row<'t> {
         Ok(self.raw(column).filter(|cell| !cell.is_empty()))
     }
 
-    /// What stands in a column that this row needs.
+    /// Returns the text of a required cell.
     pub(super) fn text(&self, column: &str) -> Result<&'t str, Refused> {
         self.optional(column)?.ok_or_else(|| Refused::new("a needed cell is empty", self.place(column)))
     }
 
-    /// A number above zero.
+    /// Parses a positive number.
     pub(super) fn positive(&self, column: &str) -> Result<f64, Refused> {
         let number: f64 =
             self.text(column)?.parse().map_err(|_| Refused::new("a cell holds no number", self.shown(column)))?;
@@ -118,7 +115,8 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// A whole number from 1; decimals that are zero are accepted, because data frames write them.
+    /// Parses a positive integer. Zero decimals (`8.0`) are accepted because data frames write
+    /// them.
     pub(super) fn whole(&self, column: &str) -> Result<f64, Refused> {
         let number = self.positive(column)?;
         if number.fract() == 0.0 && number <= MAX_WHOLE {
@@ -128,7 +126,6 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// A number of devices.
     pub(super) fn devices(&self, column: &str) -> Result<u32, Refused> {
         let number = self.whole(column)?;
         if number <= f64::from(u32::MAX) {
@@ -138,7 +135,6 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// Yes or no.
     pub(super) fn flag(&self, column: &str) -> Result<bool, Refused> {
         match self.text(column)?.to_lowercase().as_str() {
             "true" | "1" | "1.0" => Ok(true),
@@ -147,7 +143,7 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// A time in units of `unit` seconds.
+    /// Parses a time with a unit of `unit` seconds.
     pub(super) fn time(&self, column: &str, unit: f64) -> Result<Seconds, Refused> {
         self.positive(column).map(|time| Seconds::from_secs(time * unit))
     }
@@ -158,11 +154,11 @@ impl<'t> Row<'t> {
     }
 }
 
-/// The delimiter that stands most often in the header.
+/// Returns the most frequent delimiter in the header.
 fn delimiter(text: &str) -> u8 {
     let header = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
     let count = |delimiter: u8| header.bytes().filter(|&byte| byte == delimiter).count();
-    // The last of equals wins, and commas are listed last.
+    // `max_by_key` returns the last maximum, so a comma wins a tie.
     [b'\t', b';', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
 }
 
@@ -171,7 +167,7 @@ fn unquoted(cell: &str) -> &str {
 }
 
 fn next(reader: &mut Reader<&[u8]>, record: &mut StringRecord) -> Result<bool, ProfileError> {
-    // Reading from memory, of text that is UTF-8 and with rows of any width, cannot fail; should the reader
-    // learn new errors, they are the file's.
+    // Reading UTF-8 from memory with flexible row width cannot fail. Errors in future reader
+    // versions would be caused by the file.
     reader.read_record(record).map_err(|error| ProfileError::Table { detail: error.to_string() })
 }

@@ -1,4 +1,4 @@
-//! Profiles as people have them, and files that nobody should have.
+//! Tests with realistic profiles and with malformed files.
 
 mod aiconfigurator;
 mod benchmarks;
@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use super::{Format, Hints, Kinds, MAX_BYTES, Profile, ProfileError, read};
 
-/// Llama-2-70b on 2 devices: 64 heads of 128, 8 of keys; a row of 4,096 tokens and one that misses two times.
+/// Llama-2-70b on 2 devices: 64 heads with size 128, 8 key heads. One row has 4,096 tokens, another
+/// omits two times.
 const VIDUR_COMPUTE: &str = "\
 time_stats.emb.median,time_stats.input_layernorm.median,time_stats.attn_pre_proj.median,time_stats.attn_rope.median,\
 time_stats.attn_post_proj.median,time_stats.post_attention_layernorm.median,time_stats.mlp_up_proj.median,\
@@ -79,7 +80,6 @@ fn refusal(file: &str) -> String {
     read_named(file, "").map(|profile| profile.report).expect_err(file).to_string()
 }
 
-/// Reasons, counts and first places.
 fn refused(profile: &Profile) -> Vec<(&str, u64, &str)> {
     let refused = profile.report.refused.iter();
     refused.map(|refusal| (refusal.reason.as_str(), refusal.count, refusal.first.as_str())).collect()
@@ -105,7 +105,8 @@ fn micros(sample: &Sample) -> f64 {
     sample.time.secs() * 1e6
 }
 
-/// On 2 devices: queries 4,096 wide, keys 4 x 128 = 512, the MLP 14,336, its up projection twice that.
+/// On 2 devices: query width 4,096, key width 4 x 128 = 512, MLP width 14,336, up projection width
+/// twice that.
 #[test]
 fn vidur_operators_get_the_shapes_of_a_device() {
     let profile = profile(VIDUR_COMPUTE);
@@ -170,7 +171,7 @@ fn the_bus_bandwidth_tells_the_devices_and_must_agree() {
         [collective(Operation::AllReduce, 64.0, 8, 8), collective(Operation::AllReduce, 128.0, 8, 8)]
     );
     assert!((micros(&profile.samples[0]) - 579.9).abs() < 1e-9, "out of place");
-    // 1 GiB in 8.193 ms is 131.06 GB/s, 229.35 on the bus of 8.
+    // 1 GiB in 8.193 ms is 131.06 GB/s; bus bandwidth among 8 devices is 229.35 GB/s.
     assert_eq!(
         refused(&profile),
         [(
@@ -266,7 +267,8 @@ fn galvatron_times_and_bandwidths_become_timings() {
     );
 }
 
-/// `consec_0` spreads a group of 8 over 2 nodes, `consec_1` keeps it on one; of one node, both are on it.
+/// `consec_0` distributes a group of 8 over 2 nodes, `consec_1` uses a single node. With one node,
+/// both use it.
 #[test]
 fn galvatron_groups_are_on_the_nodes_of_the_file_name() {
     let file = r#"{"allreduce_size_8_consec_1": 155.658, "allreduce_size_8_consec_0": 20.7724, "allreduce_size_16_consec_1": 44.682}"#;
@@ -308,7 +310,7 @@ fn own_rows_need_only_what_their_kernel_needs() {
     assert_eq!(json["by_kind"]["collective"], 2);
 }
 
-/// As data frames and spreadsheets write tables.
+/// Tables as written by data frames and spreadsheets.
 #[test]
 fn own_tables_may_be_dressed_differently() {
     for file in [
@@ -442,7 +444,7 @@ fn deep_nesting_and_size_are_answers_and_not_crashes() {
     assert_eq!(read_named(&many, ""), Err(ProfileError::TooManyValues));
 }
 
-/// A repeated key is not dropped, and an open quote swallows nothing.
+/// A duplicate key is not dropped, and an unclosed quote consumes no rows.
 #[test]
 fn nothing_is_lost_in_silence() {
     let twice = r#"{"allreduce_size_8_64MB_time": 0.65, "allreduce_size_8_64MB_time": 0.66}"#;
@@ -451,7 +453,8 @@ fn nothing_is_lost_in_silence() {
     assert_eq!((open.report.rows, open.report.used), (2, 1));
 }
 
-/// Values are counted once, and every sample is a finite time of a shape above zero.
+/// Checks that values are counted once, and that all samples have a finite time and a positive
+/// shape.
 fn holds(result: Result<Profile, ProfileError>) -> Result<(), TestCaseError> {
     let report = match result {
         Ok(profile) => {
@@ -505,7 +508,7 @@ proptest! {
         holds(read(&bytes, &Hints { name: "AR_GPU8".to_owned(), ranks, ranks_per_node: ranks }))?;
     }
 
-    /// Every line of a table is either used or refused, whatever stands in it.
+    /// Each table line is either used or rejected, for arbitrary content.
     #[test]
     fn rows_are_counted(rows in prop::collection::vec("[a-z0-9.,\"-]{1,30}", 1..20)) {
         let file = format!("kernel,m,k,n,time_us\nmatmul,64,64,64,9\n{}\n", rows.join("\n"));

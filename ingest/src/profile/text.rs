@@ -1,8 +1,8 @@
-//! A file as text, and what it is where it is none.
+//! Decodes a file as text, or detects a binary file type.
 
 use super::{MAX_BYTES, ProfileError};
 
-/// First bytes of files that are uploaded by mistake.
+/// Magic bytes of files that users upload by mistake.
 const MAGIC: [(&[u8], &str); 8] = [
     (b"\x1f\x8b", "it looks like a gzip archive"),
     (b"PK\x03\x04", "it looks like a zip archive or an office document"),
@@ -14,7 +14,7 @@ const MAGIC: [(&[u8], &str); 8] = [
     (b"\xfe\xff", "it looks like UTF-16"),
 ];
 
-/// The text of a file, without its byte order mark.
+/// Returns the text without byte order mark.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, ProfileError> {
     if bytes.len() > MAX_BYTES {
         return Err(ProfileError::TooLarge { bytes: bytes.len() });

@@ -1,9 +1,10 @@
-//! Vidur's profile of a transformer's operators: forward times in milliseconds by tokens and tensor-parallel degree.
+//! Vidur operator profile: forward times in milliseconds by token count and tensor-parallel degree.
 //!
-//! Shapes follow the profiler's model (vidur/profiling/mlp/mlp_impl.py): the up projection holds the gate too, and
-//! `n_expanded_embd` is the width of one of them. Measured rates agree: at 4,096 tokens of Llama-2-70b an A100 does
-//! 239 TFLOP/s in the up projection so counted and 236 in the down projection; counted without the gate it would do
-//! 120, with a width that is doubled already 478 of the 312 that it can.
+//! Shapes follow the profiler's model (vidur/profiling/mlp/mlp_impl.py): the up projection includes
+//! the gate, and `n_expanded_embd` is the width of a single one. Measured rates confirm this: for
+//! Llama-2-70b with 4,096 tokens, an A100 reaches 239 TFLOP/s in the up projection and 236 in the
+//! down projection. Without the gate the rate would be 120. If the width were already doubled, it
+//! would be 478, above the peak of 312.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Format, Kernel, MatMul, Product, Streaming, StreamingClass};
@@ -13,11 +14,11 @@ use super::ledger::Ledger;
 use super::refused::Refused;
 use super::table::{Row, Table};
 
-/// Columns that give the shapes.
+/// Shape columns.
 const SHAPE: [&str; 7] =
     ["n_head", "n_kv_head", "n_embd", "n_expanded_embd", "use_gated_mlp", "num_tokens", "num_tensor_parallel_workers"];
 
-/// Columns that give the times.
+/// Time columns.
 const TIMES: [(&str, Operator); 10] = [
     ("time_stats.emb.median", Operator::Embedding),
     ("time_stats.input_layernorm.median", Operator::Norm),
@@ -31,7 +32,7 @@ const TIMES: [(&str, Operator); 10] = [
     ("time_stats.add.median", Operator::Add),
 ];
 
-/// Bytes of a number.
+/// Bytes per bf16 element.
 const BF16: f64 = 2.0;
 const MILLISECOND: f64 = 1e-3;
 
@@ -48,12 +49,12 @@ enum Operator {
     Add,
 }
 
-/// Whether a column is one of the times.
+/// True for time columns.
 pub(super) fn is_time(column: &str) -> bool {
     TIMES.iter().any(|(name, _)| *name == column)
 }
 
-/// Reads every operator of every row.
+/// Parses all operators in all rows.
 pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), ProfileError> {
     table.require(ledger.format(), &SHAPE)?;
     let measured: Vec<_> = TIMES.into_iter().filter(|(column, _)| table.has(column)).collect();
@@ -79,20 +80,19 @@ pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), Pro
     Ok(())
 }
 
-/// Sizes on one device.
+/// Dimensions per device.
 #[derive(Debug, Clone)]
 struct Shape {
-    /// Tokens.
     tokens: f64,
-    /// Width of the model.
+    /// Hidden size.
     hidden: f64,
-    /// Width of the queries, hidden / t.
+    /// Query width, hidden / t.
     queries: f64,
-    /// Width of the keys, and of the values; a head that is shared by several devices is on each of them.
+    /// Key width, equal to value width. A head shared by several devices is replicated.
     keys: f64,
-    /// Width of the MLP, n_expanded_embd / t.
+    /// MLP width, n_expanded_embd / t.
     expanded: f64,
-    /// Whether a gate stands beside the up projection.
+    /// True if the up projection has a gate.
     gated: bool,
 }
 

@@ -1,9 +1,10 @@
-//! Vidur's profile of collectives: times in milliseconds by size and group.
+//! Vidur collective profile: times in milliseconds by message size and group size.
 //!
-//! `size` is in bytes: 64 MiB among 8 A100 take 0.675 ms here and 0.580 ms in vTrain's table, whose unit is written in
-//! its header; twice that, as 16-bit elements would be, takes 1.162 ms there. The profiler says so too
-//! (vidur/profiling/collectives/collectives_wrapper.py). It is the size of the buffer that each device holds before
-//! the collective for an all-gather, after it for a reduce-scatter.
+//! `size` is in bytes: 64 MiB among 8 A100 take 0.675 ms here and 0.580 ms in vTrain's table, whose
+//! header contains the unit. If `size` counted 16-bit elements, the message would be twice as large
+//! and take 1.162 ms there. The profiler code confirms this
+//! (vidur/profiling/collectives/collectives_wrapper.py). The size is the buffer per device before
+//! an all-gather, and after a reduce-scatter.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
@@ -15,7 +16,6 @@ use super::table::{Row, Table};
 
 const MILLISECOND: f64 = 1e-3;
 
-/// Reads every row.
 pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<(), ProfileError> {
     table.require(ledger.format(), &["collective", "num_workers", "size", "devices_per_node"])?;
     if !table.header().iter().any(|name| name.starts_with("time_stats.") && name.ends_with(".median")) {

@@ -1,9 +1,11 @@
-//! vTrain's tables of all-reduce times, one file per number of GPUs: columns of nccl-tests as CSV.
+//! vTrain all-reduce tables, one file per GPU count: nccl-tests columns as CSV.
 //!
-//! The table has a time and a bus bandwidth out of place, then both in place. The first is used: both agree within 5 %
-//! in the published files, and the smaller of two noisy times would be too small on average.
+//! The table contains out-of-place time and bus bandwidth, then in-place time and bus bandwidth.
+//! The out-of-place time is used. Both agree within 5 % in the published files, and the minimum of
+//! two noisy times would be biased.
 //!
-//! The number of GPUs n stands in no column, but it follows from one: bus bandwidth x time / size = 2 (n - 1) / n.
+//! No column contains the GPU count n. It is derived from bus bandwidth x time / size = 2 (n - 1) /
+//! n.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
@@ -15,16 +17,15 @@ use super::table::{Row, Table};
 use super::{Hints, ProfileError};
 
 const SIZE: &str = "size(b)";
-/// The first of two columns of that name: out of place.
+/// First of two columns with this name: out-of-place.
 const TIME: &str = "time(ns)";
 const BUS: &str = "busbw(gb/s)";
 const NANOSECOND: f64 = 1e-9;
-/// Below, two decimals of a bus bandwidth are too few to tell the group.
+/// Minimum bus bandwidth. Below it, two decimals are not precise enough to derive the group size.
 const MIN_BUS: f64 = 10.0;
-/// Most by which a time and a bus bandwidth may differ; 7 GPUs differ from 8 by 2 %.
+/// Maximum relative difference between time and bus bandwidth. 7 and 8 GPUs differ by 2 %.
 const AGREE: f64 = 0.01;
 
-/// Reads every row.
 pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
     for column in [SIZE, TIME] {
         if !table.has(column) {
@@ -57,7 +58,7 @@ pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) ->
     Ok(())
 }
 
-/// Devices of the group: as given, or as the bus bandwidths say, or as the name says.
+/// Returns the device count from the hints, the bus bandwidths, or the file name, in this order.
 fn ranks(hints: &Hints, implied: &mut [f64], ledger: &mut Ledger) -> Option<u32> {
     if hints.ranks.is_some() {
         return hints.ranks;
@@ -73,14 +74,14 @@ fn ranks(hints: &Hints, implied: &mut [f64], ledger: &mut Ledger) -> Option<u32>
     Some(ranks)
 }
 
-/// A row.
+/// A parsed row.
 #[derive(Debug)]
 struct Measured {
     bytes: f64,
     seconds: f64,
-    /// Bytes per second, where the row tells them well enough.
+    /// Bus bandwidth in bytes/s, if precise enough.
     bus: Option<f64>,
-    /// Devices that follow from the bus bandwidth.
+    /// Device count derived from the bus bandwidth.
     ranks: Option<f64>,
 }
 
@@ -92,7 +93,8 @@ impl Measured {
             Some(_) => Some(row.positive(BUS)?).filter(|&bus| bus >= MIN_BUS).map(|bus| bus * 1e9),
             None => None,
         };
-        // From 2 (n - 1) / n = share; only a share of at least two devices and not of endlessly many says something.
+        // Inverts 2 (n - 1) / n = share. Only shares for two or more devices, up to a bound, are
+        // usable.
         let ranks = bus.map(|bus| 2.0 / (2.0 - bus * seconds / bytes)).filter(|ranks| (1.9..200.0).contains(ranks));
         Ok(Self { bytes, seconds, bus, ranks })
     }

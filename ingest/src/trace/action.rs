@@ -1,57 +1,58 @@
-//! Actions of pipeline schedules, as torch annotates them: `PP:0F3` is the forward of microbatch 3 through stage 0. The
-//! single-stage schedules (`Schedule1F1B`, `ScheduleGPipe`) write `Forward 3` and `Backward 3`, without the stage.
+//! Pipeline schedule actions as annotated by torch: `PP:0F3` is the forward pass for microbatch 3
+//! on stage 0. Single-stage schedules (`Schedule1F1B`, `ScheduleGPipe`) write `Forward 3` and
+//! `Backward 3`, without the stage.
 
 use serde::{Deserialize, Serialize};
 
-/// What an action does.
+/// Action type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionKind {
-    /// F.
+    /// `F`.
     Forward,
-    /// B: gradients of inputs and weights.
+    /// `B`: input and weight gradients.
     Backward,
-    /// I: gradients of inputs.
+    /// `I`: input gradients.
     InputGrad,
-    /// W: gradients of weights.
+    /// `W`: weight gradients.
     WeightGrad,
-    /// UNSHARD: sharded weights are gathered.
+    /// `UNSHARD`: gathers sharded weights.
     Unshard,
-    /// RESHARD: gathered weights are dropped.
+    /// `RESHARD`: frees gathered weights.
     Reshard,
-    /// REDUCE_GRAD: gradients are reduced.
+    /// `REDUCE_GRAD`: reduces gradients.
     ReduceGrad,
-    /// SEND_F: activations are sent.
+    /// `SEND_F`: sends activations.
     SendForward,
-    /// RECV_F: activations are received.
+    /// `RECV_F`: receives activations.
     ReceiveForward,
-    /// SEND_B: gradients are sent.
+    /// `SEND_B`: sends gradients.
     SendBackward,
-    /// RECV_B: gradients are received.
+    /// `RECV_B`: receives gradients.
     ReceiveBackward,
 }
 
-/// An action on a microbatch.
+/// An action on a microbatch or on weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Action {
-    /// The stage.
+    /// Pipeline stage.
     pub stage: u32,
-    /// What it does.
+    /// Action type.
     pub kind: ActionKind,
-    /// The microbatch; actions on weights have none.
+    /// Microbatch index; `None` for actions on weights.
     pub microbatch: Option<u32>,
 }
 
-/// An action whose name has no stage.
+/// An action without a stage in its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplacedAction {
-    /// What it does: a forward or a backward.
+    /// `Forward` or `Backward`.
     pub kind: ActionKind,
-    /// The microbatch.
+    /// Microbatch index.
     pub microbatch: u32,
 }
 
-/// Longer words first, so that none is taken for its beginning.
+/// Longer words come first, so that a word does not match its own prefix.
 const WORDS: [(&str, ActionKind); 11] = [
     ("REDUCE_GRAD", ActionKind::ReduceGrad),
     ("UNSHARD", ActionKind::Unshard),
@@ -76,7 +77,7 @@ impl Action {
     }
 }
 
-/// The action of a name of a single-stage schedule, `Forward 0` or `Backward 0`.
+/// Parses a single-stage schedule name, `Forward 0` or `Backward 0`.
 pub(super) fn unplaced(name: &str) -> Option<UnplacedAction> {
     let (kind, number) = match name.split_once(' ')? {
         ("Forward", number) => (ActionKind::Forward, number),
@@ -87,8 +88,9 @@ pub(super) fn unplaced(name: &str) -> Option<UnplacedAction> {
     Some(UnplacedAction { kind, microbatch: number.parse().ok().filter(|_| is_number)? })
 }
 
-/// The actions of a slice's name: one, several where they overlap (`PP:(0F1;2B0)OVERLAP_F_B`), or none. Without the
-/// prefix, as torch's own drawings of schedules have it, a name must be an action with its microbatch.
+/// Parses the actions in a slice name: none, one, or several that overlap
+/// (`PP:(0F1;2B0)OVERLAP_F_B`). Without the prefix, as in torch's schedule plots, the complete name
+/// must be an action with a microbatch.
 pub fn actions(name: &str) -> Vec<Action> {
     let Some(name) = name.strip_prefix("PP:") else {
         let bare = Action::read(name).filter(|action| action.microbatch.is_some());

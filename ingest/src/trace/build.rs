@@ -1,4 +1,4 @@
-//! Events of any format to a trace.
+//! Builds a trace from events in any format.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,18 +12,18 @@ use super::table::{Counter, Distributed, Flow, Format, Located, Process, Step, T
 use super::totals::totals;
 use super::{Limits, TraceError};
 
-/// One end of an arrow.
+/// One end of a flow arrow.
 #[derive(Debug, Clone, Copy)]
 struct FlowEnd {
     arrow: u32,
     thread: u32,
     time: u64,
-    /// Whether the arrow starts here, ends here, or both.
+    /// True if an arrow starts here. An event may both start and end an arrow.
     starts: bool,
     ends: bool,
 }
 
-/// A slice whose end has not come yet.
+/// A slice without end event so far.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     name: u32,
@@ -31,7 +31,7 @@ struct Begun {
     start: u64,
 }
 
-/// Different texts and their numbers.
+/// Interned strings.
 #[derive(Debug, Default)]
 struct Texts {
     index: HashMap<Rc<str>, u32>,
@@ -40,7 +40,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// The number of a text; none where it is new and there is no more room.
+    /// Returns the string index; `None` for a new string above the limit.
     fn number(&mut self, text: &str, most_bytes: usize) -> Option<u32> {
         if let Some(&number) = self.index.get(text) {
             return Some(number);
@@ -57,14 +57,13 @@ impl Texts {
     }
 }
 
-/// Collects events.
+/// Event collector.
 pub(super) struct Builder<'l> {
     limits: &'l Limits,
-    /// What was read so far and what was not.
     pub(super) report: Report,
-    /// The job, where the trace says it.
+    /// Job information, if the trace contains it.
     pub(super) distributed: Option<Distributed>,
-    /// Time of day of the clock's zero.
+    /// Wall-clock time at clock zero.
     pub(super) base_ns: Option<i64>,
     names: Texts,
     processes: Vec<Process>,
@@ -73,7 +72,7 @@ pub(super) struct Builder<'l> {
     thread_index: HashMap<String, u32>,
     slices: Unsorted,
     begun: HashMap<u32, Vec<Begun>>,
-    /// Slices whose end has not come yet.
+    /// Number of slices without end event.
     open: usize,
     arrows: Texts,
     flow_ends: Vec<FlowEnd>,
@@ -105,7 +104,8 @@ impl<'l> Builder<'l> {
         }
     }
 
-    /// The process of a key, which tells texts from numbers; `shown` is its identifier.
+    /// Returns the process for a key, which distinguishes text from numbers. `shown` is its display
+    /// identifier.
     pub(super) fn process(&mut self, key: &str, shown: &str) -> Option<&mut Process> {
         let index = self.process_number(key, shown)?;
         self.processes.get_mut(index as usize)
@@ -125,7 +125,7 @@ impl<'l> Builder<'l> {
         Some(index)
     }
 
-    /// The number of a thread; none where there are more than are kept.
+    /// Returns the thread index; `None` above the limit.
     pub(super) fn thread(&mut self, process: (&str, &str), thread: (&str, &str)) -> Option<u32> {
         let key = format!("{}\0{}", process.0, thread.0);
         if let Some(&index) = self.thread_index.get(&key) {
@@ -141,12 +141,11 @@ impl<'l> Builder<'l> {
         Some(index)
     }
 
-    /// A thread by its number.
     pub(super) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {
         self.threads.get_mut(thread as usize)
     }
 
-    /// A name that is not longer than is kept.
+    /// Truncates a name to the length limit.
     pub(super) fn clip<'t>(&self, name: &'t str) -> &'t str {
         let mut end = name.len().min(self.limits.name_bytes);
         while !name.is_char_boundary(end) {
@@ -155,7 +154,7 @@ impl<'l> Builder<'l> {
         &name[..end]
     }
 
-    /// The number of a name; one number for all names beyond the limit.
+    /// Returns the name index. All names above the limit share one index.
     pub(super) fn name(&mut self, name: &str) -> u32 {
         if let Some(number) = self.names.number(name, self.limits.names_bytes) {
             return number;
@@ -164,7 +163,7 @@ impl<'l> Builder<'l> {
         self.names.number("(other)", usize::MAX).unwrap_or_default()
     }
 
-    /// Adds a slice; none where there are more than are kept.
+    /// Adds a slice; `None` above the limit.
     pub(super) fn slice(&mut self, thread: u32, start: u64, duration: u64, name: u32, kind: Kind) -> Option<u32> {
         let index = self.slices.start.len();
         if index >= self.limits.events {
@@ -180,7 +179,7 @@ impl<'l> Builder<'l> {
         Some(index as u32)
     }
 
-    /// Adds what the arguments of a slice say.
+    /// Adds data from slice arguments.
     pub(super) fn tell(&mut self, slice: u32, collective: Collective, bytes: Option<u64>) {
         if collective.is_told() {
             self.collectives.push((slice, collective));
@@ -190,9 +189,9 @@ impl<'l> Builder<'l> {
         }
     }
 
-    /// Begins a slice whose end comes later.
+    /// Starts a slice with a later end event.
     pub(super) fn begin(&mut self, thread: u32, start: u64, name: u32, kind: Kind) {
-        // Every slice that begins becomes one, at the latest with the trace's end.
+        // Every started slice is eventually added, at the latest at the end of the trace.
         if self.slices.start.len() + self.open >= self.limits.events {
             return self.report.skip("there are more slices than are kept");
         }
@@ -200,7 +199,7 @@ impl<'l> Builder<'l> {
         self.begun.entry(thread).or_default().push(Begun { name, kind, start });
     }
 
-    /// Ends the slice that was begun last.
+    /// Ends the most recently started slice.
     pub(super) fn end(&mut self, thread: u32, time: u64, name: Option<u32>) {
         let Some(Begun { name: own, kind, start }) = self.begun.get_mut(&thread).and_then(Vec::pop) else {
             return self.report.skip("an end without a beginning");
@@ -215,7 +214,7 @@ impl<'l> Builder<'l> {
         self.slice(thread, start, time.saturating_sub(start), own, kind);
     }
 
-    /// Adds one end of an arrow.
+    /// Adds one end of a flow arrow.
     pub(super) fn flow(&mut self, arrow: &str, thread: u32, time: u64, starts: bool, ends: bool) {
         if self.flow_ends.len() >= self.limits.events {
             return self.report.skip("there are more arrows than are kept");
@@ -227,7 +226,6 @@ impl<'l> Builder<'l> {
         self.report.used += 1;
     }
 
-    /// Adds a value of a counter.
     pub(super) fn counter(
         &mut self,
         process: (&str, &str),
@@ -245,7 +243,7 @@ impl<'l> Builder<'l> {
         true
     }
 
-    /// The trace.
+    /// Builds the trace.
     pub(super) fn finish(mut self, format: Format) -> Result<Trace, TraceError> {
         self.close();
         if self.slices.start.is_empty() && self.counters.is_empty() {
@@ -281,7 +279,7 @@ impl<'l> Builder<'l> {
         let mut transfers: Vec<Transfer> =
             self.transfers.into_iter().map(|(slice, bytes)| Transfer { slice: locate(slice), bytes }).collect();
         transfers.sort_by_key(|transfer| transfer.slice);
-        // Names are few, slices many.
+        // Names are few, slices many, so names are parsed once.
         let by_name: Vec<_> = names.iter().map(|name| (step(name), actions(name), unplaced(name))).collect();
         let (mut steps, mut located, mut without_stage) = (Vec::new(), Vec::new(), Vec::new());
         for slice in 0..slices.len() {
@@ -334,7 +332,7 @@ impl<'l> Builder<'l> {
         Ok(trace)
     }
 
-    /// Ends at the trace's end what has no end.
+    /// Closes open slices at the end of the trace.
     fn close(&mut self) {
         let mut open: Vec<(u32, Vec<Begun>)> = std::mem::take(&mut self.begun).into_iter().collect();
         open.sort_unstable_by_key(|(thread, _)| *thread);
@@ -354,7 +352,7 @@ impl<'l> Builder<'l> {
         }
     }
 
-    /// Arrows between ends that belong together: from the last start before each end.
+    /// Pairs flow ends: each end is connected to the latest start before it.
     fn flows(&mut self, laid: &Laid) -> Vec<Flow> {
         let mut starts: HashMap<u32, Vec<(u64, u32, bool)>> = HashMap::new();
         for end in self.flow_ends.iter().filter(|end| end.starts) {
@@ -367,17 +365,17 @@ impl<'l> Builder<'l> {
         let mut lonely = 0_u64;
         for end in self.flow_ends.iter().filter(|end| end.ends) {
             let from = starts.get_mut(&end.arrow).and_then(|starts| {
-                // A step in the middle of an arrow does not come from itself, but from what is earlier.
+                // An intermediate flow step connects to an earlier start, not to itself.
                 let before = starts.partition_point(|start| (start.0, end.starts) < (end.time, !end.starts));
                 match (before.checked_sub(1), end.starts) {
                     (Some(last), _) => starts.get_mut(last),
-                    // Clocks of host and device differ a little, so that an end may lie before its start.
+                    // Host and device clocks differ slightly, so an end may precede its start.
                     (None, false) => starts.first_mut(),
                     (None, true) => None,
                 }
             });
             let Some((from_ns, thread, used)) = from else {
-                // What starts here and may end here too need not end anything.
+                // An event that starts an arrow and may end one is valid without a preceding start.
                 lonely += u64::from(!end.starts);
                 continue;
             };
@@ -399,7 +397,7 @@ impl<'l> Builder<'l> {
         flows
     }
 
-    /// Ranks by the job where there is one device, and by names.
+    /// Assigns ranks from the job information if there is a single device, and from names.
     fn ranks(&mut self, lanes: &[super::Lane], lane: &[u32], kind: &[Kind]) {
         for process in &mut self.processes {
             let named = process.name.as_deref().unwrap_or(&process.id).to_ascii_lowercase();
@@ -420,7 +418,7 @@ impl<'l> Builder<'l> {
     }
 }
 
-/// The number of `ProfilerStep#12`.
+/// Parses the number in `ProfilerStep#12`.
 fn step(name: &str) -> Option<u64> {
     name.strip_prefix("ProfilerStep#")?.parse().ok()
 }

@@ -1,8 +1,10 @@
-//! Chakra execution traces: metadata and nodes behind each other, each with its length, or JSON with `workload_graph`.
+//! Chakra execution traces: consecutive length-prefixed metadata and node messages, or JSON with
+//! `workload_graph`.
 //!
-//! `Node {1 id, 2 name, 3 type, 4 ctrl_deps, 5 data_deps, 6 start_time_micros, 7 duration_micros, 10 attr}`; types are 4
-//! compute, 5 send, 6 receive, 7 collective. Where no node has a start time, each starts when its dependencies are done, and
-//! the report says so. Control dependencies on a cycle are ignored; a cycle of data dependencies is an error.
+//! `Node {1 id, 2 name, 3 type, 4 ctrl_deps, 5 data_deps, 6 start_time_micros, 7 duration_micros,
+//! 10 attr}`; types are 4 compute, 5 send, 6 receive, 7 collective. If no node has a start time,
+//! each node starts when its dependencies are complete, and the report contains this assumption.
+//! Control dependencies on a cycle are ignored. A cycle of data dependencies is an error.
 
 mod graph;
 
@@ -19,10 +21,10 @@ use crate::json::{Scanner, Token};
 use crate::protobuf::{Broken, Value, fields, varint, varints};
 use graph::{Graph, Node};
 
-/// Most dependencies of one node; further ones are counted.
+/// Maximum dependencies per node. Further ones are counted.
 const MAX_DEPENDENCIES: usize = 100_000;
 
-/// Whether the bytes start like a trace: a short message whose fields have small numbers.
+/// True if the data starts like a Chakra trace: a short message with small field numbers.
 pub(super) fn starts(head: &[u8]) -> bool {
     let Some((length, used)) = varint(head) else { return false };
     let rest = &head[used..];
@@ -33,12 +35,12 @@ pub(super) fn starts(head: &[u8]) -> bool {
         && (message.len() < length as usize || fields(message).all(|field| field.is_ok()))
 }
 
-/// Reads the binary form.
+/// Parses the binary format.
 pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
     let mut builder = Builder::new(limits);
     let mut graph = Graph::default();
     let mut messages = Messages::new(source, limits);
-    // The first message is the metadata.
+    // The first message contains the metadata.
     let mut first = true;
     while let Some(message) = messages.next(None)? {
         if std::mem::take(&mut first) {
@@ -92,7 +94,7 @@ fn node(message: &[u8]) -> Result<Node, Broken> {
     Ok(node)
 }
 
-/// Reads the list of nodes that follows in a JSON document.
+/// Parses the node list of a JSON document.
 pub(super) fn read_json<R: Read>(mut scanner: Scanner<R>, limits: &Limits) -> Result<Trace, TraceError> {
     let mut builder = Builder::new(limits);
     let mut graph = Graph::default();
@@ -110,7 +112,7 @@ pub(super) fn read_json<R: Read>(mut scanner: Scanner<R>, limits: &Limits) -> Re
         }
         graph.push(node, &mut builder, limits);
     }
-    // What stands behind the nodes says nothing of them, but whether the document is whole.
+    // Content after the nodes only shows that the document is complete.
     while let Token::Key(_) = scanner.next()? {
         scanner.skip()?;
     }
@@ -119,7 +121,7 @@ pub(super) fn read_json<R: Read>(mut scanner: Scanner<R>, limits: &Limits) -> Re
     builder.finish(Format::Chakra)
 }
 
-/// A node whose brace is open; its keys are written in several styles.
+/// Parses a node after its opening brace. Key styles vary.
 fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
     let mut node = Node::default();
     loop {
@@ -154,12 +156,12 @@ fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
     }
 }
 
-/// Whole microseconds; `None` beyond 292 years, as in every other format.
+/// Converts integer microseconds; `None` beyond 292 years, as in all formats.
 fn whole(micros: u64) -> Option<u64> {
     micros.checked_mul(1000).filter(|&nanos| i64::try_from(nanos).is_ok())
 }
 
-/// Decimal microseconds.
+/// Parses decimal microseconds.
 fn time(text: &str) -> Option<u64> {
     nanos(text, 3).and_then(|exact| u64::try_from(exact.nanos).ok())
 }

@@ -1,6 +1,6 @@
-//! Trace events of Chrome, as Kineto, simulators and torch's schedules write them.
+//! Chrome trace events from Kineto, simulators and torch schedules.
 //!
-//! Times are decimal microseconds, read to the nanosecond from their text.
+//! Times are decimal microseconds, parsed from text with nanosecond precision.
 
 mod event;
 mod job;
@@ -25,10 +25,10 @@ impl From<JsonError> for TraceError {
     }
 }
 
-/// Reason of an entry in the list of events that is no object.
+/// Reason for list entries that are not objects.
 const NO_OBJECT: &str = "an event that is no object";
 
-/// A key at the top of the document.
+/// Top-level keys.
 enum Key {
     Events,
     Nodes,
@@ -37,7 +37,7 @@ enum Key {
     Other,
 }
 
-/// Reads a JSON trace; nodes of Chakra are handed on.
+/// Parses a JSON trace. Chakra nodes are passed to the Chakra parser.
 pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result<Trace, TraceError> {
     let bounds = Bounds { depth: limits.depth, string_bytes: limits.name_bytes, bytes: limits.bytes };
     let mut scanner = Scanner::new(source, bounds);
@@ -108,13 +108,13 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
     builder.finish(Format::Chrome)
 }
 
-/// Reads events one after another.
+/// Event list parser.
 struct Events {
     event: Event,
-    /// Events by phase, a character.
+    /// Event count by phase character.
     phases: [u64; 128],
     power: i32,
-    /// Lists in place of events.
+    /// Count of arrays found instead of events.
     lists: u64,
 }
 
@@ -127,7 +127,7 @@ impl Events {
                     builder.report.events += 1;
                     self.event.read(scanner, self.power)?;
                     builder.report.bytes = scanner.offset();
-                    // An event that the file breaks off in is not complete.
+                    // A truncated last event is incomplete.
                     if scanner.depth() >= depth {
                         builder.report.skip("the last event is cut");
                         return Ok(());

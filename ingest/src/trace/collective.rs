@@ -1,48 +1,48 @@
-//! What NCCL's events say of their messages.
+//! Collective data in NCCL events.
 
 use serde::{Deserialize, Serialize};
 
-/// A collective or a send, by the arguments of its slice.
+/// A collective or point-to-point send, from slice arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Collective {
-    /// Name, for example "allreduce".
+    /// Operation name, for example "allreduce".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Type of the elements, for example "BFloat16".
+    /// Element type, for example "BFloat16".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<String>,
-    /// Elements that a rank puts in.
+    /// Input element count per rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elements_in: Option<u64>,
-    /// Elements that a rank gets out.
+    /// Output element count per rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elements_out: Option<u64>,
-    /// Ranks of the group.
+    /// Group size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
-    /// Name of the group.
+    /// Group name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Description of the group.
+    /// Group description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Ranks of the group as the file writes them; long lists are cut there.
+    /// Group ranks as text; the trace writer truncates long lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranks: Option<String>,
-    /// Sender of a message.
+    /// Source rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<u32>,
-    /// Receiver of a message.
+    /// Destination rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<u32>,
-    /// Number of the call within the group.
+    /// Sequence number within the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
 
 impl Collective {
-    /// Sets what an argument says, number or text; false where the key is of something else.
+    /// Sets a field from a number or text argument. Returns false for an unknown key.
     pub(super) fn set(&mut self, key: &str, value: &str) -> bool {
         let text = || Some(value.chars().take(200).collect());
         match key {
@@ -62,7 +62,7 @@ impl Collective {
         true
     }
 
-    /// Whether it says anything of a message; a type alone does not.
+    /// True if any field other than the type is set.
     pub(super) fn is_told(&self) -> bool {
         self.name.is_some() || self.elements_in.is_some() || self.elements_out.is_some()
     }

@@ -1,15 +1,15 @@
-//! Decimal numbers to whole nanoseconds, without a detour through floating point.
+//! Converts decimal numbers to integer nanoseconds without floating point.
 
-/// A time that was read.
+/// A parsed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exact {
-    /// Nanoseconds.
     pub(super) nanos: i64,
-    /// Whether digits below a nanosecond were rounded.
+    /// True if digits below one nanosecond were rounded.
     pub(super) rounded: bool,
 }
 
-/// Reads a decimal number of units of 10^`power` nanoseconds; `None` where it is none or lies beyond 292 years.
+/// Parses a decimal number in units of 10^`power` nanoseconds; `None` if it is not a number or
+/// exceeds 292 years.
 pub(super) fn nanos(text: &str, power: i32) -> Option<Exact> {
     let text = text.trim();
     let (negative, unsigned) = match text.strip_prefix('-') {
@@ -31,7 +31,7 @@ pub(super) fn nanos(text: &str, power: i32) -> Option<Exact> {
     let mut inexact = false;
     for byte in whole.bytes().chain(fraction.bytes()) {
         let digit = char::from(byte).to_digit(10)?;
-        // Beyond thirty digits every time is out of range, or the digits are below a nanosecond.
+        // Beyond thirty digits, the time is out of range or the digits are below one nanosecond.
         if digits > 10_u128.pow(30) {
             lost += 1;
             inexact |= digit > 0;

@@ -1,65 +1,65 @@
-//! Why a trace is refused as a whole.
+//! Errors that reject a complete trace.
 
-/// Why a trace is refused as a whole: the place, what is wrong there, and the remedy.
+/// Error that rejects a complete trace. The message contains position and remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// No bytes, or nothing but white space.
+    /// The input is empty or only white space.
     #[error("file is empty")]
     Empty,
-    /// Something else than a trace.
+    /// The input is not a trace.
     #[error("this looks like {looks_like}, not a trace; {remedy}")]
     NotATrace {
-        /// What the first bytes say.
+        /// File type detected from the first bytes.
         looks_like: &'static str,
-        /// What to send in its place.
+        /// Suggested replacement file.
         remedy: &'static str,
     },
-    /// The bytes cannot be had at all.
+    /// I/O error while reading.
     #[error("the file cannot be read beyond byte {offset}: {detail}")]
     Unreadable {
-        /// Bytes before it.
+        /// Bytes read before the error.
         offset: u64,
-        /// Why.
+        /// Error message.
         detail: String,
     },
-    /// More bytes than are read.
+    /// The input exceeds the size limit.
     #[error("the file has more than the {limit} bytes that are read, unpacked; record fewer steps")]
     TooLarge {
-        /// Most bytes.
+        /// Limit in bytes.
         limit: u64,
     },
-    /// Broken JSON.
+    /// JSON syntax error.
     #[error("not readable as JSON: {detail}")]
     Json {
-        /// Where and how.
+        /// Position and message.
         detail: String,
     },
     /// JSON without events.
     #[error("the JSON holds {found}; a trace has a list of events, alone or as traceEvents")]
     Shape {
-        /// What it is.
+        /// Description of the content.
         found: String,
     },
-    /// A broken binary trace.
+    /// Malformed binary trace.
     #[error("message {message} at byte {offset} is broken: {detail}")]
     Message {
-        /// Which message, from 1.
+        /// Message number, from 1.
         message: u64,
-        /// Its first byte.
+        /// Offset of the message.
         offset: u64,
-        /// What is wrong.
+        /// Error message.
         detail: String,
     },
-    /// Nodes that wait for each other.
+    /// Cyclic node dependencies.
     #[error("the nodes {} wait for each other", shown(nodes))]
     Cycle {
-        /// Identifiers in the order of waiting; the last waits for the first.
+        /// Node identifiers on the cycle. Each depends on the next, the last on the first.
         nodes: Vec<u64>,
     },
-    /// Not a single event that can be shown.
+    /// The trace contains no usable event.
     #[error("no event of the trace can be shown: {problems}")]
     NoEvents {
-        /// What was left out, and why.
+        /// Skipped events with reasons.
         problems: String,
     },
 }

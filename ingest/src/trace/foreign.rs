@@ -1,4 +1,4 @@
-//! Files that are sent in place of a trace, by their first bytes.
+//! Detects unsupported file types from the first bytes.
 
 use super::TraceError;
 
@@ -7,7 +7,7 @@ const NSYS: &str = "Planscope reads no export of Nsight Systems; record the step
                     or convert the SQLite export to Chrome trace events, for example with nsys2json";
 const ROCPROF: &str = "record it with rocprofv3 --output-format pftrace, which writes a Perfetto trace";
 
-/// First bytes, what they are, and the remedy.
+/// Magic bytes, file type, and remedy.
 const MAGIC: [(&[u8], &str, &str); 12] = [
     (b"\x89PNG", "a PNG image", TRACE),
     (b"%PDF", "a PDF document", TRACE),
@@ -27,7 +27,7 @@ const MAGIC: [(&[u8], &str, &str); 12] = [
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
 ];
 
-/// Words of the first lines of a text, all of which must occur, what it is, and the remedy.
+/// Words that must all occur in the first lines, file type, and remedy.
 const TEXTS: [(&[&str], &str, &str); 7] = [
     (
         &["Self CPU", "CPU total"],
@@ -42,10 +42,10 @@ const TEXTS: [(&[&str], &str, &str); 7] = [
     (&["BeginNs", "EndNs"], "a CSV table of rocprof", ROCPROF),
 ];
 
-/// The planes of an XSpace are named so.
+/// Plane names in an XSpace.
 const PLANES: [&[u8]; 4] = [b"/host:", b"/device:", b"Task Environment", b"#Chip"];
 
-/// What the first bytes are, where they are known and no trace.
+/// Returns an error if the first bytes match a known file type other than a trace.
 pub(super) fn find(head: &[u8]) -> Option<TraceError> {
     let error = |looks_like, remedy| Some(TraceError::NotATrace { looks_like, remedy });
     if let Some(&(_, looks_like, remedy)) = MAGIC.iter().find(|(magic, ..)| head.starts_with(magic)) {
@@ -57,7 +57,7 @@ pub(super) fn find(head: &[u8]) -> Option<TraceError> {
         return error("an xplane.pb of the JAX or TensorFlow profiler", "send the trace.json.gz from the same folder");
     }
     let text = std::str::from_utf8(&head[..head.len().min(4096)]).or_else(|error| {
-        // The last character may be cut.
+        // The last character may be truncated.
         std::str::from_utf8(&head[..error.valid_up_to()]).map_err(|_| ())
     });
     let text = text.ok().filter(|text| !text.is_empty() && !text.trim_start().starts_with(['{', '[']))?;

@@ -1,33 +1,33 @@
-//! What a slice is, by its category and name.
+//! Classifies slices by category and name.
 
 use serde::{Deserialize, Serialize};
 
-/// What a slice is.
+/// Slice kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A kernel that computes, on a device.
+    /// Compute kernel on a device.
     Compute,
-    /// A kernel that communicates, on a device.
+    /// Communication kernel on a device.
     Communication,
-    /// A copy of memory, by a device.
+    /// Memory copy on a device.
     Memcpy,
-    /// A filling of memory, by a device.
+    /// Memory set on a device.
     Memset,
-    /// An operator on the host.
+    /// Operator on the host.
     Cpu,
-    /// A call of the device's runtime on the host.
+    /// Device runtime call on the host.
     Runtime,
-    /// A range that the program names, on the host.
+    /// User annotation on the host.
     Annotation,
-    /// A range that the program names, as the device saw it.
+    /// User annotation on the device timeline.
     DeviceAnnotation,
     /// Anything else.
     Other,
 }
 
 impl Kind {
-    /// Every kind, indexed by its number.
+    /// All kinds in index order.
     pub const ALL: [Self; 9] = [
         Self::Compute,
         Self::Communication,
@@ -40,17 +40,17 @@ impl Kind {
         Self::Other,
     ];
 
-    /// Its number.
+    /// Returns the index in [`Self::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether it occupies a device.
+    /// Returns true if the slice occupies a device.
     pub const fn is_on_device(self) -> bool {
         matches!(self, Self::Compute | Self::Communication | Self::Memcpy | Self::Memset)
     }
 
-    /// The kind of a category; categories of older profilers start with a capital letter.
+    /// Classifies a category. Older profilers capitalize categories.
     pub(super) fn of(category: &str, name: &str) -> Self {
         match category.to_ascii_lowercase().as_str() {
             "kernel" if is_collective(name) => Self::Communication,
@@ -67,22 +67,23 @@ impl Kind {
     }
 }
 
-/// Libraries whose kernels communicate: NCCL, RCCL, HCCL, MSCCL and MSCCL++. Their names are words: `ncclDevKernel` and `nccl:all_reduce`
-/// contain one, `ncclless` does not.
+/// Communication libraries: NCCL, RCCL, HCCL, MSCCL and MSCCL++. Names match as words:
+/// `ncclDevKernel` and `nccl:all_reduce` match, `ncclless` does not.
 const LIBRARIES: [&str; 6] = ["nccl", "rccl", "hccl", "hcom", "mscclpp", "msccl"];
 
-/// Parts of names of other kernels that communicate: of NVSHMEM, DeepEP, PyTorch's symmetric memory, Transformer Engine's user buffers,
-/// and the custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
+/// Name substrings of other communication kernels: NVSHMEM, DeepEP, PyTorch symmetric memory,
+/// Transformer Engine user buffers, and custom all-reduces in vLLM, SGLang, TensorRT-LLM and
+/// FlashInfer.
 const COLLECTIVES: [&str; 7] =
     ["nvshmem", "deep_ep", "multimem_", "shot_all_reduce", "userbuffers", "cross_device_reduce", "allreduce_fusion"];
 
-/// Whether a kernel communicates, by its name.
+/// True if the name indicates a communication kernel.
 fn is_collective(name: &str) -> bool {
     LIBRARIES.iter().any(|library| places(name, library).any(|(before, after)| is_word(before, after)))
         || COLLECTIVES.iter().any(|part| places(name, part).next().is_some())
 }
 
-/// What surrounds each occurrence of a part in a name, whatever its case.
+/// Returns the bytes before and after each case-insensitive match.
 fn places<'a>(name: &'a str, part: &'static str) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
     let bytes = name.as_bytes();
     let is_part = move |place: &usize| bytes[*place..*place + part.len()].eq_ignore_ascii_case(part.as_bytes());
@@ -90,8 +91,8 @@ fn places<'a>(name: &'a str, part: &'static str) -> impl Iterator<Item = (&'a [u
     places.filter(is_part).map(move |place| (&bytes[..place], &bytes[place + part.len()..]))
 }
 
-/// Whether a name of a library begins and ends a word: after it a word begins with a capital letter, or is one of a kernel's name in
-/// lower case.
+/// True if a library name is a complete word: the next word starts with a capital letter, or is
+/// part of a lower-case kernel name.
 fn is_word(before: &[u8], after: &[u8]) -> bool {
     const WORDS: [&[u8]; 7] = [b"dev", b"kernel", b"sym", b"all", b"reduce", b"broadcast", b"send"];
     let is_start = before.last().is_none_or(|byte| !byte.is_ascii_alphanumeric());

@@ -1,58 +1,48 @@
-//! Slices to lanes: those of a thread nest, or go to a further lane.
+//! Assigns slices to lanes. Nested slices share a lane; overlapping slices use additional lanes.
 
 use std::cmp::Reverse;
 
 use super::kind::Kind;
 use super::table::{Lane, Slices};
 
-/// Slices in the order of the file.
+/// Slices in file order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unsorted {
-    /// Index of the thread.
     pub(super) thread: Vec<u32>,
-    /// Start in nanoseconds.
     pub(super) start: Vec<u64>,
-    /// Duration in nanoseconds.
     pub(super) duration: Vec<u64>,
-    /// Index of the name.
     pub(super) name: Vec<u32>,
-    /// What it is.
     pub(super) kind: Vec<Kind>,
 }
 
-/// A thread, before its lanes are known.
+/// A thread before lane assignment.
 #[derive(Debug, Clone)]
 pub(super) struct Thread {
-    /// Index of the process.
     pub(super) process: u32,
-    /// Its identifier.
     pub(super) id: String,
-    /// Its name.
     pub(super) name: Option<String>,
-    /// Where it stands among the others.
     pub(super) sort_index: Option<i64>,
 }
 
-/// Slices on lanes.
+/// Slices after lane assignment.
 #[derive(Debug)]
 pub(super) struct Laid {
-    /// The lanes.
     pub(super) lanes: Vec<Lane>,
-    /// The slices.
     pub(super) slices: Slices,
-    /// Where each slice went.
+    /// New index of each input slice.
     pub(super) new_index: Vec<u32>,
-    /// The first lane of each thread.
+    /// First lane per thread.
     pub(super) first_lane: Vec<Option<u32>>,
-    /// Slices on further lanes.
+    /// Slices on additional lanes.
     pub(super) overflowed: u64,
-    /// Slices on the last lane of a thread that has no more room.
+    /// Slices on the last lane of a thread that reached the lane limit.
     pub(super) crowded: u64,
 }
 
-/// Lays slices on lanes. A slice stays on a lane where it lies within the slice that is open there, or behind it;
-/// otherwise it goes to the thread's next lane, the last of `most` taking everything. Threads keep their order but for
-/// their sort indices, `places` being the order of processes.
+/// Assigns slices to lanes. A slice remains on a lane if it is nested in the open slice or starts
+/// after it. Otherwise it moves to the thread's next lane; lane number `most` receives all
+/// remaining slices. Threads are ordered by sort index, then file order. `places` is the process
+/// order.
 pub(super) fn lay(unsorted: &Unsorted, threads: &[Thread], places: &[usize], most: usize) -> Laid {
     let count = unsorted.start.len();
     let mut order: Vec<usize> = (0..threads.len()).collect();
@@ -72,7 +62,7 @@ pub(super) fn lay(unsorted: &Unsorted, threads: &[Thread], places: &[usize], mos
     let mut lanes: Vec<Lane> = Vec::new();
     let mut first_lane = vec![None; threads.len()];
     let mut laid: Vec<(u32, u16)> = Vec::with_capacity(count);
-    // Ends of the slices that are open on each lane of the present thread.
+    // End times of open slices on each lane of the current thread.
     let mut open: Vec<Vec<u64>> = Vec::new();
     let mut present = None;
     let (mut overflowed, mut crowded) = (0, 0);
@@ -148,7 +138,7 @@ mod tests {
         lay(&unsorted, &[thread], &[0], most)
     }
 
-    /// 0-10 holds 2-5, which holds 3-4; 8-12 reaches beyond it; 20-30 comes after everything.
+    /// 0-10 contains 2-5, which contains 3-4. 8-12 overlaps its end. 20-30 follows.
     #[test]
     fn what_nests_stays_and_what_overlaps_moves() {
         let laid = one_thread(&[(8, 4), (2, 3), (0, 10), (3, 1), (20, 10)], 4);

@@ -1,77 +1,77 @@
-//! Levels of detail: slices that are too short to be told apart at some zoom become one span that knows how many
-//! they are.
+//! Levels of detail: slices too short for the zoom level are merged into spans with a count.
 //!
-//! Level 0 has every slice. A further level has a width: slices at least as long stay what they are, shorter ones of
-//! the same lane and depth whose starts share a stretch of that width become one [`Span`]. Levels are kept where they
-//! have at most half the spans of the level below, so that all of them together are less than two level 0. Nothing is
-//! dropped: the counts of every level add up to the slices.
+//! Level 0 contains all slices. Each further level has a width. Slices with at least this duration
+//! remain. Shorter slices on the same lane and depth whose starts fall into the same interval of
+//! this width are merged into a [`Span`]. A level is stored only if it has at most half the spans
+//! of the previous level, so all levels together are smaller than twice level 0. No slice is
+//! dropped: the counts on each level sum to the slice count.
 
 use super::kind::Kind;
 use super::table::Trace;
 
-/// Width of the finest level beyond the slices themselves, in nanoseconds.
+/// Width of level 1 in nanoseconds.
 const FINEST_NS: u64 = 1024;
-/// How much wider the next level may be.
+/// Maximum width ratio between consecutive levels.
 const GROWTH: u64 = 4;
-/// A level with fewer spans than this needs none above it.
+/// A level with fewer spans has no level above it.
 const FEW: usize = 4096;
 
-/// What a row of a view shows: a slice, or several of one lane and depth.
+/// A displayed item: one slice, or several merged slices on the same lane and depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Index of the lane.
+    /// Lane index.
     pub lane: u32,
-    /// How many slices of the lane it lies within.
+    /// Nesting depth on the lane.
     pub depth: u16,
-    /// First start, in nanoseconds since the trace's origin.
+    /// First start in nanoseconds since the trace origin.
     pub start_ns: u64,
-    /// From the first start to the last end, in nanoseconds.
+    /// Time from first start to last end in nanoseconds.
     pub extent_ns: u64,
-    /// Sum of the durations, in nanoseconds.
+    /// Sum of slice durations in nanoseconds.
     pub busy_ns: u64,
-    /// How many slices it stands for.
+    /// Number of merged slices.
     pub count: u32,
-    /// Index of the name of the longest slice.
+    /// Name index of the longest slice.
     pub name: u32,
-    /// Duration of that slice, in nanoseconds.
+    /// Duration of that slice in nanoseconds.
     pub longest_ns: u64,
-    /// Kind that most time is spent in.
+    /// Kind with the largest total duration.
     pub kind: Kind,
 }
 
 impl Span {
-    /// When it ends, in nanoseconds since the trace's origin.
+    /// Returns the end in nanoseconds since the trace origin.
     pub const fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.extent_ns)
     }
 
-    /// Where it stands among others: lane by lane, row by row, in time.
+    /// Returns the sort key: lane, depth, start.
     pub const fn place(&self) -> (u32, u16, u64) {
         (self.lane, self.depth, self.start_ns)
     }
 }
 
-/// A level beyond the slices themselves.
+/// A level above the individual slices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// Slices at least this long are not in it, in nanoseconds.
+    /// Level width in nanoseconds. Slices with at least this duration are not merged.
     pub width_ns: u64,
-    /// The shorter ones, merged, in the order of their places.
+    /// Merged shorter slices, in sort key order.
     pub merged: Vec<Span>,
 }
 
-/// The slices of a trace by level.
+/// Trace slices by level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
-    /// For each level from 0 the slices at least as long as its width and shorter than the next one's, with their index in the
-    /// trace, in the order of their places.
+    /// For each level from 0, the slices with durations from its width up to the next width, with
+    /// their index in the trace, in sort key order.
     pub exact: Vec<Vec<(u32, Span)>>,
     /// Levels from 1.
     pub further: Vec<Level>,
 }
 
 impl Levels {
-    /// The levels of a trace.
+    /// Builds the levels for a trace.
     pub fn of(trace: &Trace) -> Self {
         let mut slices: Vec<(u32, Span)> =
             (0..trace.slices.len()).map(|slice| (slice as u32, span_of(trace, slice))).collect();
@@ -97,19 +97,20 @@ impl Levels {
         Self { exact, further }
     }
 
-    /// Widths of the levels from 1, ascending.
+    /// Returns the widths from level 1 in ascending order.
     pub fn widths(&self) -> Vec<u64> {
         self.further.iter().map(|level| level.width_ns).collect()
     }
 }
 
-/// The coarsest level for a view in which a pixel is `pixel_ns` wide: 0, or one more than an index of `widths`.
+/// Returns the coarsest level for a pixel width of `pixel_ns`: 0, or one more than an index in
+/// `widths`.
 pub fn level_for(widths: &[u64], pixel_ns: u64) -> usize {
     widths.partition_point(|&width| width <= pixel_ns)
 }
 
-/// Merges spans, given in the order of their places, whose slices are all shorter than `width_ns` and whose starts share a
-/// stretch of that width. Longer ones stay.
+/// Merges spans, sorted by key, whose slices are shorter than `width_ns` and start in the same
+/// interval. Longer spans remain.
 pub fn merge(spans: &[Span], width_ns: u64) -> Vec<Span> {
     let mut merged: Vec<Span> = Vec::new();
     let mut open: Option<Open> = None;
@@ -129,7 +130,7 @@ pub fn merge(spans: &[Span], width_ns: u64) -> Vec<Span> {
     merged
 }
 
-/// A span that others may join.
+/// A span under construction.
 struct Open {
     key: (u32, u16, u64),
     span: Span,
@@ -156,7 +157,7 @@ impl Open {
     }
 
     fn close(mut self) -> Span {
-        // The own kind wins ties, so that a span alone keeps its kind whatever its duration.
+        // The current kind wins ties, so a single-slice span retains its kind for any duration.
         let mut most = self.by_kind[self.span.kind.index()];
         for (kind, time) in Kind::ALL.into_iter().zip(self.by_kind) {
             if time > most {
@@ -190,7 +191,7 @@ mod tests {
     use super::*;
     use crate::trace::{Limits, TimeUnit, read};
 
-    /// Slices by lane, depth, start and duration, in the order of their places.
+    /// Builds spans from lane, depth, start and duration, in sort key order.
     fn spans(of: &[(u32, u16, u64, u64, Kind)]) -> Vec<Span> {
         let span = |&(lane, depth, start_ns, duration, kind): &(u32, u16, u64, u64, Kind)| Span {
             lane,
@@ -208,7 +209,8 @@ mod tests {
         spans
     }
 
-    /// Width 10: 0-2 and 5-9 share the first stretch, 12-13 the second, 3-33 is long, another depth is apart.
+    /// Width 10: 0-2 and 5-9 share the first interval, 12-13 is in the second, 3-33 is long, and
+    /// another depth is separate.
     #[test]
     fn short_neighbours_become_one() {
         let merged = merge(
@@ -245,7 +247,8 @@ mod tests {
     }
 
     proptest! {
-        /// At every width, from every width below: counts and time add up, nothing sticks out, long slices stay.
+        /// For all pairs of widths: counts and times add up, spans stay in bounds, long slices
+        /// remain.
         #[test]
         fn nothing_is_dropped(
             slices in prop::collection::vec((0_u32..3, 0_u16..2, 0_u64..5_000, 0_u64..400, 0_usize..9), 1..200),
@@ -279,7 +282,8 @@ mod tests {
         }
     }
 
-    /// A million slices of 1 µs every 2 µs: a few levels, each at most half of the one below, all of them complete.
+    /// A million 1 µs slices every 2 µs: several levels, each at most half the previous one, all
+    /// complete.
     #[test]
     fn every_level_of_a_trace_is_whole() {
         let mut text = String::from("[");

@@ -1,24 +1,21 @@
-//! Messages behind each other, each with its length before it.
+//! Reads consecutive length-prefixed messages.
 
 use std::io::Read;
 
 use super::{Limits, TraceError};
 use crate::protobuf::varint;
 
-/// Longest message: packets and nodes have kilobytes at most.
+/// Maximum message size. Packets and nodes have at most kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Reads messages one after another.
 pub(super) struct Messages<R> {
     source: R,
     limit: u64,
-    /// Bytes read.
     pub(super) offset: u64,
-    /// First byte of the last message, its length included.
+    /// Offset of the last message, including its length prefix.
     pub(super) start: u64,
-    /// Messages read.
     pub(super) read: u64,
-    /// Whether the file ends inside a message, or could not be read to its end.
+    /// True if the file is truncated inside a message, or a read failed.
     pub(super) cut: bool,
     bytes: Vec<u8>,
 }
@@ -28,7 +25,7 @@ impl<R: Read> Messages<R> {
         Self { source, limit: limits.bytes, offset: 0, start: 0, read: 0, cut: false, bytes: Vec::new() }
     }
 
-    /// The next message; `tag` is the byte that stands before every length, if any.
+    /// Returns the next message. `tag` is the byte before each length, if any.
     pub(super) fn next(&mut self, tag: Option<u8>) -> Result<Option<&[u8]>, TraceError> {
         self.start = self.offset;
         if let Some(tag) = tag {
@@ -58,7 +55,7 @@ impl<R: Read> Messages<R> {
             return Err(self.broken(format!("it has {length} bytes; at most {MAX_BYTES} are read")));
         }
         self.bytes.clear();
-        // Growing with what arrives, so that a length alone costs nothing.
+        // The buffer grows with received data, so a large length alone allocates nothing.
         let outcome = (&mut self.source).take(length).read_to_end(&mut self.bytes);
         self.offset += self.bytes.len() as u64;
         if outcome.is_err() || (self.bytes.len() as u64) < length {
@@ -72,7 +69,7 @@ impl<R: Read> Messages<R> {
         Ok(Some(&self.bytes))
     }
 
-    /// What is wrong with the last message.
+    /// Builds an error for the last message.
     pub(super) fn broken(&self, detail: String) -> TraceError {
         TraceError::Message { message: self.read + 1, offset: self.start, detail }
     }

@@ -1,12 +1,14 @@
-//! Perfetto's packets with track events: slices, counters and arrows.
+//! Perfetto packets with track events: slices, counters and flows.
 //!
-//! `Trace {1 packet}`, `TracePacket {6 clock_snapshot, 8 timestamp, 10 trusted_packet_sequence_id, 11 track_event,
-//! 12 interned_data, 13 sequence_flags, 41 incremental_state_cleared, 58 timestamp_clock_id, 59 trace_packet_defaults,
-//! 60 track_descriptor}`, `TrackEvent {3 category_iids, 6 legacy_event {1 name_iid, 2 phase, 3 duration_us}, 9 type,
-//! 10 name_iid, 11 track_uuid, 22 categories, 23 name, 30 counter_value, 44 double_counter_value, 47 flow_ids,
-//! 48 terminating_flow_ids}`. Times are in nanoseconds.
+//! `Trace {1 packet}`, `TracePacket {6 clock_snapshot, 8 timestamp, 10 trusted_packet_sequence_id,
+//! 11 track_event, 12 interned_data, 13 sequence_flags, 41 incremental_state_cleared, 58
+//! timestamp_clock_id, 59 trace_packet_defaults, 60 track_descriptor}`, `TrackEvent {3
+//! category_iids, 6 legacy_event {1 name_iid, 2 phase, 3 duration_us}, 9 type, 10 name_iid, 11
+//! track_uuid, 22 categories, 23 name, 30 counter_value, 44 double_counter_value, 47 flow_ids, 48
+//! terminating_flow_ids}`. Times are in nanoseconds.
 //!
-//! Most writers send a name once per sequence of packets and its number afterwards; [`Sequence`] resolves the numbers.
+//! Most writers send a name once per packet sequence and then its number. [`Sequence`] resolves the
+//! numbers.
 
 mod sequence;
 mod tracks;
@@ -23,10 +25,10 @@ use crate::protobuf::{Broken, Value, fields, varint, varints};
 use sequence::Sequence;
 use tracks::{Described, Tracks};
 
-/// The tag of a packet: field 1, bytes.
+/// Packet tag: field 1, length-delimited.
 const PACKET: u8 = 0x0a;
 
-/// Whether the bytes start like a trace: with a packet whose first field is one of a packet's.
+/// True if the data starts like a Perfetto trace: a packet with a known first field.
 pub(super) fn starts(head: &[u8]) -> bool {
     let Some((&PACKET, rest)) = head.split_first() else { return false };
     let Some((length, used)) = varint(rest) else { return false };
@@ -35,14 +37,14 @@ pub(super) fn starts(head: &[u8]) -> bool {
     let known = |field: Result<(u32, Value<'_>), Broken>| {
         field.is_ok_and(|(number, _)| matches!(number, 2 | 3 | 6 | 8 | 10 | 11 | 12 | 13 | 33..=60 | 79 | 87))
     };
-    // A packet longer than what is seen breaks off in its last field.
+    // A packet longer than the buffer is truncated in its last field.
     fields(packet).next().is_some_and(known)
 }
 
-/// Flag of a packet: what was interned on its sequence before holds no more.
+/// Packet flag: earlier interned data in this sequence is invalid.
 const STATE_CLEARED: u64 = 1;
 
-/// What is known while packets are read.
+/// Parser state over all packets.
 struct Packets<'b, 'l> {
     tracks: Tracks,
     sequences: HashMap<u64, Sequence>,
@@ -50,7 +52,6 @@ struct Packets<'b, 'l> {
     limits: &'b Limits,
 }
 
-/// Reads a trace.
 pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
     let mut builder = Builder::new(limits);
     let mut messages = Messages::new(source, limits);
@@ -196,19 +197,18 @@ impl Packets<'_, '_> {
     }
 }
 
-/// What an event does.
+/// Event phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
     Begin,
     End,
     Counter,
-    /// A whole slice, with its duration in nanoseconds, as Chrome writes it.
+    /// A complete slice with duration in nanoseconds, as written by Chrome.
     Complete(u64),
     #[default]
     Other,
 }
 
-/// A track event.
 #[derive(Debug, Default)]
 struct Event {
     phase: Phase,
@@ -251,7 +251,7 @@ impl Event {
         Ok(read)
     }
 
-    /// The fields that Chrome writes for events of its older interface.
+    /// Parses the fields of Chrome's legacy event interface.
     fn legacy(&mut self, legacy: &[u8]) -> Result<(), Broken> {
         let (mut phase, mut micros) = (None, None);
         for field in fields(legacy) {

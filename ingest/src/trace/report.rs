@@ -1,49 +1,49 @@
-//! What was read of a trace and what was not.
+//! Counts of parsed and skipped trace events.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Events that were not read as they stand, for one reason.
+/// Events that were skipped or repaired for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Why.
+    /// Reason text.
     pub reason: String,
-    /// How many.
+    /// Number of events.
     pub count: u64,
-    /// The first of them, counting events from 1.
+    /// First affected event, counting from 1.
     pub event: u64,
-    /// Bytes of the unpacked file up to its end.
+    /// Decompressed offset of its end in bytes.
     pub offset: u64,
 }
 
-/// What was read of a trace and what was not.
+/// Counts of parsed and skipped trace events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Bytes, unpacked.
+    /// Decompressed size in bytes.
     pub bytes: u64,
-    /// Events, packets or nodes of the file.
+    /// Events, packets or nodes in the file.
     pub events: u64,
-    /// Events by their phase.
+    /// Event count by phase.
     pub phases: BTreeMap<String, u64>,
-    /// Events that were used: slices, metadata, counters, arrows.
+    /// Used events: slices, metadata, counters, flows.
     pub used: u64,
-    /// Of them, those that needed a repair.
+    /// Used events that required a repair.
     pub repaired: u64,
-    /// Events that were left out.
+    /// Skipped events.
     pub skipped: u64,
-    /// Slices on lanes of their own, because they overlap without nesting.
+    /// Slices on additional lanes because they overlap without nesting.
     pub overflowed: u64,
-    /// Whether the file breaks off; what stands before was read.
+    /// True if the file is truncated. Content before the truncation was parsed.
     pub cut: bool,
-    /// What was repaired and left out, by reason.
+    /// Repaired and skipped events by reason.
     pub problems: Vec<Problem>,
-    /// What the file does not say and was taken so.
+    /// Assumptions about information missing in the file.
     pub assumptions: Vec<String>,
 }
 
 impl Report {
-    /// Counts a problem by its reason, at the present event.
+    /// Counts a problem at the current event.
     pub(super) fn problem(&mut self, reason: &str) {
         if let Some(problem) = self.problems.iter_mut().find(|problem| problem.reason == reason) {
             problem.count += 1;
@@ -53,19 +53,18 @@ impl Report {
         }
     }
 
-    /// Counts an event that is left out.
     pub(super) fn skip(&mut self, reason: &str) {
         self.skipped += 1;
         self.problem(reason);
     }
 
-    /// Counts an event that is used after a repair.
+    /// Counts a repaired event.
     pub(super) fn repair(&mut self, reason: &str) {
         self.repaired += 1;
         self.problem(reason);
     }
 
-    /// Tells, once, what the file does not say.
+    /// Records an assumption once.
     pub(super) fn assume(&mut self, assumption: &str) {
         if !self.assumptions.iter().any(|told| told == assumption) {
             self.assumptions.push(assumption.to_owned());

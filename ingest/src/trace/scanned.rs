@@ -1,11 +1,11 @@
-//! A JSON document that was scanned to its end, or to where it breaks off.
+//! Final state of a JSON scan, complete or truncated.
 
 use std::io::Read;
 
 use super::build::Builder;
 use crate::json::Scanner;
 
-/// What the scanner knows of the document goes into the report.
+/// Copies scanner findings to the report.
 pub(super) fn finish_scan<R: Read>(scanner: &Scanner<R>, builder: &mut Builder<'_>) {
     let report = &mut builder.report;
     report.bytes = scanner.offset();

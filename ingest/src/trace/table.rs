@@ -1,4 +1,4 @@
-//! A trace in columns.
+//! Columnar trace.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use super::collective::Collective;
 use super::kind::Kind;
 use super::report::Report;
 
-/// A format of traces.
+/// Trace format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Trace events of Chrome, as Kineto writes them.
+    /// Chrome trace events, as written by Kineto.
     Chrome,
-    /// Perfetto's packets.
+    /// Perfetto packets.
     Perfetto,
-    /// Chakra execution trace, in either form.
+    /// Chakra execution trace, binary or JSON.
     Chakra,
 }
 
 impl Format {
-    /// What people call it.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chrome => "Chrome trace (Kineto)",
@@ -30,53 +30,53 @@ impl Format {
     }
 }
 
-/// What ran, when and where. All times are in nanoseconds of the trace's own clock.
+/// A trace. All times are nanoseconds on the trace's clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
-    /// Format that was recognised.
+    /// Detected format.
     pub format: Format,
-    /// First start of a slice: what charts put at zero.
+    /// First slice start, used as the chart origin.
     pub origin_ns: u64,
-    /// Last end of a slice.
+    /// Last slice end.
     pub end_ns: u64,
-    /// Time of day of the clock's zero in nanoseconds since 1970, where the trace says it.
+    /// Wall-clock time at clock zero in nanoseconds since 1970, if the trace contains it.
     pub base_ns: Option<i64>,
-    /// The different names of slices.
+    /// Distinct slice names.
     pub names: Vec<String>,
     /// Processes and devices.
     pub processes: Vec<Process>,
-    /// Threads and streams, process by process; one that needs several lanes has them in a row.
+    /// Threads and streams, grouped by process. The lanes of a thread are consecutive.
     pub lanes: Vec<Lane>,
-    /// What ran, lane by lane in the order of starts.
+    /// Slices sorted by lane, then start.
     pub slices: Slices,
-    /// Arrows.
+    /// Flow arrows.
     pub flows: Vec<Flow>,
     /// Counters.
     pub counters: Vec<Counter>,
-    /// Training steps by `ProfilerStep#N`.
+    /// Training steps from `ProfilerStep#N`.
     pub steps: Vec<Step>,
-    /// Actions of pipeline schedules, by slice.
+    /// Pipeline schedule actions by slice.
     pub actions: Vec<Located<Action>>,
-    /// Actions whose names have no stage, where the stage of the rank is not in the file, by slice.
+    /// Actions without a stage, by slice, if the file does not contain the rank's stage.
     pub unplaced: Vec<Located<UnplacedAction>>,
-    /// Messages of collectives, by slice.
+    /// Collective data by slice.
     pub collectives: Vec<Located<Collective>>,
-    /// Sizes of copies, by slice.
+    /// Memory copy sizes by slice.
     pub transfers: Vec<Transfer>,
-    /// The job that the traced rank belongs to, where the trace says it.
+    /// Job information of the traced rank, if the trace contains it.
     pub distributed: Option<Distributed>,
-    /// Where the time of every device went.
+    /// Time breakdown per device.
     pub totals: Vec<Totals>,
-    /// What was read and what was not.
+    /// Counts of parsed and skipped events.
     pub report: Report,
 }
 
-/// End of the line of the report about actions without a stage.
+/// Suffix of the report line about actions without a stage.
 pub(super) const WITHOUT_STAGE: &str =
     "name no stage, and the job does not tell it: upload the file again with the pipeline stage of its rank";
 
 impl Trace {
-    /// Gives the actions without a stage the stage of the traced rank.
+    /// Assigns a stage to actions without one.
     pub fn place_actions(&mut self, stage: u32) {
         self.report.assumptions.retain(|line| !line.ends_with(WITHOUT_STAGE));
         let placed = self.unplaced.drain(..).map(|Located { slice, value: UnplacedAction { kind, microbatch } }| {
@@ -88,8 +88,8 @@ impl Trace {
 }
 
 impl Distributed {
-    /// The pipeline stage of the rank, in a job with one stage per rank: its place in the pipeline group, or its number where
-    /// the job has no other group than that of all ranks.
+    /// Returns the rank's pipeline stage, for jobs with one stage per rank: the position in the
+    /// pipeline group, or the rank if the only group contains all ranks.
     pub fn stage(&self) -> Option<u32> {
         let rank = self.rank?;
         let pipeline = |group: &&Group| {
@@ -108,165 +108,166 @@ impl Distributed {
     }
 }
 
-/// Slices in columns of equal length.
+/// Slices as columns with equal length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slices {
-    /// Index of the lane.
+    /// Lane index.
     pub lane: Vec<u32>,
     /// Start in nanoseconds.
     pub start_ns: Vec<u64>,
     /// Duration in nanoseconds.
     pub duration_ns: Vec<u64>,
-    /// Index of the name.
+    /// Name index.
     pub name: Vec<u32>,
-    /// What it is.
+    /// Slice kind.
     pub kind: Vec<Kind>,
-    /// How many slices of the lane it lies within.
+    /// Nesting depth on the lane.
     pub depth: Vec<u16>,
 }
 
 impl Slices {
-    /// Number of slices.
+    /// Returns the slice count.
     pub fn len(&self) -> usize {
         self.lane.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no slices.
     pub fn is_empty(&self) -> bool {
         self.lane.is_empty()
     }
 }
 
-/// A process, or a device, whose threads are streams.
+/// A process, or a device with streams as threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its identifier as the trace writes it.
+    /// Identifier as written in the trace.
     pub id: String,
-    /// Its name.
+    /// Process name.
     pub name: Option<String>,
-    /// Further words, for example "GPU 0".
+    /// Labels, for example "GPU 0".
     pub labels: Option<String>,
-    /// Where it stands among the others, where the trace says it.
+    /// Sort index, if the trace contains it.
     pub sort_index: Option<i64>,
-    /// Its rank: of the job, where only this process has a device, or of a name like "rank 3".
+    /// Rank from the job information if only this process has a device, otherwise from a name such
+    /// as "rank 3".
     pub rank: Option<u32>,
 }
 
-/// A row of a chart.
+/// A chart row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
-    /// Index of the process.
+    /// Process index.
     pub process: u32,
-    /// Identifier of the thread or stream as the trace writes it.
+    /// Thread or stream identifier as written in the trace.
     pub thread: String,
-    /// Its name.
+    /// Thread or stream name.
     pub name: Option<String>,
-    /// Zero for its first lane; further lanes hold slices that overlap without nesting.
+    /// Zero for the thread's first lane. Further lanes contain slices that overlap without nesting.
     pub overflow: u32,
 }
 
-/// An arrow from one slice to another.
+/// A flow arrow between two slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Index of the lane where it starts.
+    /// Lane index of the start.
     pub from_lane: u32,
-    /// When it starts.
+    /// Start time.
     pub from_ns: u64,
-    /// Index of the lane where it ends.
+    /// Lane index of the end.
     pub to_lane: u32,
-    /// When it ends.
+    /// End time.
     pub to_ns: u64,
 }
 
-/// A value of a counter.
+/// A counter sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counter {
-    /// Index of the process.
+    /// Process index.
     pub process: u32,
-    /// Index of the counter's name.
+    /// Name index of the counter.
     pub name: u32,
-    /// Index of the series' name.
+    /// Name index of the series.
     pub series: u32,
-    /// When.
+    /// Sample time.
     pub time_ns: u64,
-    /// The value, finite.
+    /// Finite value.
     pub value: f64,
 }
 
 /// A training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its number.
+    /// Step number.
     pub number: u64,
-    /// Its slice.
+    /// Slice index.
     pub slice: u32,
-    /// Whether it is the device's view of it.
+    /// True for the annotation on the device timeline.
     pub on_device: bool,
 }
 
-/// What is known of a slice.
+/// A value attached to a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Located<T> {
-    /// Index of the slice.
+    /// Slice index.
     pub slice: u32,
-    /// What is known.
+    /// Attached value.
     pub value: T,
 }
 
-/// The size of a copy.
+/// Memory copy size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// Index of the slice.
+    /// Slice index.
     pub slice: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// The job that a traced rank belongs to.
+/// Job information of a traced rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distributed {
-    /// The rank.
+    /// Rank number.
     pub rank: Option<u32>,
-    /// Ranks of the job.
+    /// Total rank count.
     pub world_size: Option<u32>,
-    /// Backend, for example "nccl".
+    /// Communication backend, for example "nccl".
     pub backend: Option<String>,
-    /// Groups of ranks.
+    /// Process groups.
     pub groups: Vec<Group>,
 }
 
-/// A group of ranks.
+/// A process group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Its name.
+    /// Group name.
     pub name: String,
-    /// What it is for.
+    /// Group description.
     pub description: Option<String>,
-    /// How many ranks it has.
+    /// Group size.
     pub size: Option<u32>,
-    /// The ranks, where they are listed.
+    /// Member ranks, if listed.
     pub ranks: Vec<u32>,
 }
 
-/// Where the time of a device went, in nanoseconds.
+/// Time breakdown for a device in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Index of the process that stands for the device.
+    /// Process index of the device.
     pub process: u32,
-    /// Its rank.
+    /// Rank number.
     pub rank: Option<u32>,
-    /// From its first slice to its last end.
+    /// Time from first slice start to last slice end.
     pub span_ns: u64,
-    /// While at least one kernel computed.
+    /// Time with at least one active compute kernel.
     pub compute_ns: u64,
-    /// While at least one kernel communicated.
+    /// Time with at least one active communication kernel.
     pub communication_ns: u64,
-    /// While both did.
+    /// Time with both compute and communication kernels.
     pub overlapped_ns: u64,
-    /// While memory was copied or filled.
+    /// Time with active memory copies or sets.
     pub copy_ns: u64,
-    /// While the device did any of it.
+    /// Time with any device activity.
     pub busy_ns: u64,
-    /// While it did nothing.
+    /// Time without device activity.
     pub idle_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! Traces as profilers write them, and traces that nobody should write.
+//! Tests with profiler traces and with malformed traces.
 
 mod chakra;
 mod perfetto;
@@ -20,7 +20,7 @@ fn of(bytes: impl AsRef<[u8]>) -> Trace {
     try_read(bytes).unwrap_or_else(|error| panic!("{}: {error}", String::from_utf8_lossy(bytes)))
 }
 
-/// Start, duration, name and kind of every slice with its lane.
+/// Lane, start, duration, name and kind per slice.
 fn slices(trace: &Trace) -> Vec<(u32, u64, u64, &str, Kind)> {
     let Slices { lane, start_ns, duration_ns, name, kind, .. } = &trace.slices;
     (0..trace.slices.len())
@@ -61,7 +61,8 @@ const KINETO: &str = r#"{"schemaVersion": 1, "deviceProperties": [{"id": 0, "nam
 {"name":"Memory","ph":"C","pid":0,"ts":1712195495506165.0,"args":{"memory":12.5}}
 ],"traceName":"x"}"#;
 
-/// By hand: compute 6165-6175 us, communication 6160-6170, a copy 6161.2-6162.48; nothing is idle.
+/// Computed by hand: compute 6165-6175 us, communication 6160-6170, copy 6161.2-6162.48; no idle
+/// time.
 #[test]
 fn kineto() {
     let trace = of(KINETO);
@@ -238,7 +239,7 @@ fn beginnings_and_ends_find_each_other() {
     );
 }
 
-/// Times of start, step and ends of one arrow; the stray one has no start.
+/// Start, step and end times for one flow. The stray end has no start.
 #[test]
 fn arrows_go_from_the_last_start_before_their_end() {
     let event = |phase: &str, id: u32, at: u64| format!("{{\"ph\":\"{phase}\",\"id\":{id},\"tid\":1,\"ts\":{at}}}");
@@ -304,8 +305,8 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal")).collect()
 }
 
-/// Two ranks of `Schedule1F1B`: the stage is the place in the pipeline group, or the rank where there is one group of all; else the
-/// actions wait for a stage.
+/// Two `Schedule1F1B` ranks: the stage is the position in the pipeline group, or the rank if one
+/// group contains all ranks. Otherwise the actions have no stage.
 #[test]
 fn actions_without_a_stage_take_that_of_their_rank() {
     let trace = |job: &str| {
@@ -349,7 +350,7 @@ fn actions_without_a_stage_take_that_of_their_rank() {
     }
 }
 
-/// Documents that look like traces.
+/// Generates documents that resemble traces.
 fn documents() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         EVENT,

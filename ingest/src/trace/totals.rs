@@ -1,11 +1,11 @@
-//! Where the time of a device went, by the union of intervals: kernels of several streams overlap.
+//! Time breakdown per device from interval unions, because kernels on different streams overlap.
 
 use planner::timeline::covered::Covered;
 
 use super::kind::Kind;
 use super::table::{Lane, Process, Slices, Totals};
 
-/// The totals of every process that has slices of a device.
+/// Returns the totals for all processes with device slices.
 pub(super) fn totals(processes: &[Process], lanes: &[Lane], slices: &Slices) -> Vec<Totals> {
     // Compute, communication, copies.
     let mut intervals: Vec<[Vec<(u64, u64)>; 3]> = vec![<[Vec<(u64, u64)>; 3]>::default(); processes.len()];
@@ -34,7 +34,8 @@ pub(super) fn totals(processes: &[Process], lanes: &[Lane], slices: &Slices) -> 
             span_ns,
             compute_ns,
             communication_ns,
-            // What one covers less what it adds to the other.
+            // Inclusion-exclusion: the overlap is compute time minus the time that compute adds to
+            // the union.
             overlapped_ns: compute_ns - (either.length_ns() - communication_ns),
             copy_ns: copies.length_ns(),
             busy_ns,
@@ -65,7 +66,7 @@ mod tests {
         totals(&[process], &[lane], &slices)
     }
 
-    /// Compute 0-10 and 5-15, communication 12-20, a copy 30-31, host time 0-100: idle is 20-30.
+    /// Compute 0-10 and 5-15, communication 12-20, copy 30-31, host 0-100: idle is 20-30.
     #[test]
     fn streams_overlap() {
         let [total] = of(&[
@@ -83,7 +84,7 @@ mod tests {
     }
 
     proptest! {
-        /// The oracle counts nanosecond by nanosecond.
+        /// The reference implementation counts individual nanoseconds.
         #[test]
         fn unions_count_every_moment_once(slices in prop::collection::vec((0_usize..3, 0_u64..40, 1_u64..20), 1..20)) {
             let kinds = [Kind::Compute, Kind::Communication, Kind::Memset];

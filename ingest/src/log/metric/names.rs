@@ -1,20 +1,20 @@
-//! Names that trainers give their figures, and the metric of each.
+//! Maps metric names used by trainers to metrics.
 
 use super::{Measure, Metric};
 use crate::log::quantity::{Dimension, name_and_unit, unit};
 
-/// A metric whose name has no unit, and whose value does not show the unit either.
+/// A metric whose unit is not clear from name or value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::log) enum Unclear {
-    /// A rate of tokens, samples or operations.
+    /// Rate in tokens, samples or operations.
     Throughput,
-    /// A rate of tokens, of one device or of the job.
+    /// Tokens per second, either per device or for the job.
     Tokens,
-    /// A time in seconds, milliseconds or microseconds.
+    /// Time in seconds, milliseconds or microseconds.
     StepTime,
 }
 
-/// Returns the metric of a name that leaves its unit open.
+/// Returns the metric for a name without a unit.
 pub(in crate::log) fn unclear(name: &str) -> Option<Unclear> {
     let lower = name.to_ascii_lowercase();
     match plain(&lower) {
@@ -25,7 +25,7 @@ pub(in crate::log) fn unclear(name: &str) -> Option<Unclear> {
     }
 }
 
-/// Names of step times; a unit may follow.
+/// Step time names. A unit may follow.
 const STEP_TIMES: [&str; 13] = [
     "step_duration",
     "step duration",
@@ -42,17 +42,17 @@ const STEP_TIMES: [&str; 13] = [
     "batch_time",
 ];
 
-/// Groups that TensorBoard, Weights & Biases and trainers put in front of a name.
+/// Prefixes added by TensorBoard, Weights & Biases and trainers.
 const GROUPS: [&str; 9] =
     ["train/", "train_", "training/", "perf/", "performance/", "speed/", "timing/", "metrics/", "stats/"];
 
-/// The name without its groups, of which there are two at most.
+/// Removes up to two prefixes.
 fn plain(lower: &str) -> &str {
     let without = |name| GROUPS.iter().find_map(|group| str::strip_prefix(name, group)).unwrap_or(name);
     without(without(lower))
 }
 
-/// Returns the metric that a name means, in upper or lower case.
+/// Returns the metric for a name, ignoring case.
 pub(in crate::log) fn measure(name: &str) -> Option<Measure> {
     let lower = name.to_ascii_lowercase();
     let plain = plain(&lower);
@@ -65,10 +65,9 @@ pub(in crate::log) fn measure(name: &str) -> Option<Measure> {
         .or_else(|| by_unit(plain))
 }
 
-/// Operations per second of one device without a prefix.
+/// FLOP/s per device without a unit prefix.
 const FLOPS: Measure = Measure { metric: Metric::Flops, per: 1e12 };
 
-/// The metric of a known name.
 fn by_name(plain: &str) -> Option<Metric> {
     use Metric::{
         ConsumedSamples, ConsumedTokens, DeviceTokenRate, Elapsed, GlobalBatch, GradNorm, LearningRate, Loss, Mfu, Nan,
@@ -116,7 +115,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         | "num_input_tokens_seen"
         | "total_tokens"
         | "throughput/total_tokens" => ConsumedTokens,
-        // Megatron-LM, NeMo and verl write seconds under these names.
+        // Megatron-LM, NeMo and verl use seconds for these names.
         "iteration-time"
         | "iteration-time/iteration-time"
         | "train_step_timing"
@@ -158,8 +157,8 @@ fn by_name(plain: &str) -> Option<Metric> {
     })
 }
 
-/// The metric of a rate, by the words of its name in any notation: `tokens/s/gpu`, `samples_per_sec`, `TFLOPs per GPU`. A further word,
-/// such as `eval`, makes it another figure.
+/// Parses rate names in any notation by words: `tokens/s/gpu`, `samples_per_sec`, `TFLOPs per GPU`.
+/// An additional word, such as `eval`, makes it a different metric.
 fn by_words(plain: &str) -> Option<Measure> {
     let is_filler = |word: &str| matches!(word, "" | "per" | "throughput" | "step" | "model");
     let words: Vec<&str> = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_filler(word)).collect();
@@ -181,7 +180,7 @@ fn by_words(plain: &str) -> Option<Measure> {
     Some(Measure { metric, per })
 }
 
-/// The metric of a name that ends with a unit.
+/// Parses names with a unit suffix.
 fn by_unit(plain: &str) -> Option<Measure> {
     let (base, found) = name_and_unit(plain);
     let (dimension, per) = unit(found?)?;
@@ -205,7 +204,8 @@ fn by_unit(plain: &str) -> Option<Measure> {
     Some(Measure { metric, per })
 }
 
-/// The metric of a name of memory, by its words: `mem-max-allocated`, `memory/device_reserved`, `step_peak_memory_active`.
+/// Parses memory names by words: `mem-max-allocated`, `memory/device_reserved`,
+/// `step_peak_memory_active`.
 fn memory(base: &str) -> Option<Metric> {
     let words: Vec<&str> = base.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
@@ -213,7 +213,7 @@ fn memory(base: &str) -> Option<Metric> {
         return None;
     }
     let is_peak = has(&["max", "peak"]);
-    // ms-swift prints the most reserved memory as `memory`.
+    // ms-swift prints peak reserved memory as `memory`.
     Some(if matches!(words[..], ["memory"]) {
         Metric::MaxReserved
     } else if has(&["reserved", "cached"]) {

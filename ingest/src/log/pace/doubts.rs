@@ -1,19 +1,19 @@
-//! Doubts about a log that show over several points: clocks that contradict the printed step times, and names that may be a figure
-//! of which no point has one.
+//! Detects inconsistencies across points: clocks that contradict printed step times, and
+//! unrecognized names for metrics that no point has.
 
 use std::collections::BTreeSet;
 
 use crate::log::point::{Point, StepTimeOrigin};
 use crate::log::report::Report;
 
-/// By which factor the clocks may differ from the step times: evaluation and checkpoints take time between steps.
+/// Maximum ratio between clocks and step times. Evaluation and checkpoints take time between steps.
 const AGREE: f64 = 2.0;
-/// Points that are compared before the clocks count as evidence.
+/// Minimum compared points before clocks count as evidence.
 const MIN_COMPARED: u32 = 4;
-/// Most names that are stored and listed.
+/// Maximum names stored and listed.
 const MAX_NAMES: usize = 50;
 const MAX_LISTED: usize = 5;
-/// Words of names that are of other data or of other parts of a step.
+/// Words in names for other data or other parts of a step.
 const OTHER_DATA: [&str; 18] = [
     "val",
     "eval",
@@ -35,7 +35,7 @@ const OTHER_DATA: [&str; 18] = [
     "elapsed",
 ];
 
-/// Kinds of figures.
+/// Metric kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Loss,
@@ -45,7 +45,7 @@ enum Kind {
     Memory,
 }
 
-/// Every kind, with its title and the words of names that may mean it.
+/// All kinds with title and words that indicate them.
 const KINDS: [(Kind, &str, &[&str]); 5] = [
     (Kind::Loss, "loss", &["loss"]),
     (Kind::StepTime, "step time", &["time", "duration", "latency", "it/s", "s/it"]),
@@ -66,24 +66,24 @@ impl Kind {
     }
 }
 
-/// Evidence from the points so far.
+/// Evidence collected from points.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doubts {
     points: u64,
-    /// Whether a point has a step time, and whether the log numbers its steps.
+    /// True if a point has a step time; true if the log contains step numbers.
     has_times: bool,
     is_numbered: bool,
     seen: [bool; KINDS.len()],
-    /// Names without a field.
+    /// Unrecognized names.
     names: BTreeSet<String>,
     compared: u32,
     contradicted: u32,
-    /// Segment, samples and tokens of the last point that counts them.
+    /// Segment, samples and tokens of the last point with consumption counters.
     consumed: Option<(u32, Option<u64>, Option<u64>)>,
 }
 
 impl Doubts {
-    /// Takes a point that is complete. `clock_s` is the time that passed for one step, where clocks show it precisely.
+    /// Adds a completed point. `clock_s` is the precise elapsed time per step, if available.
     pub(super) fn point(&mut self, point: &Point, clock_s: Option<f64>, report: &mut Report) {
         self.points += 1;
         self.has_times |= point.step_time_s.is_some();
@@ -122,7 +122,7 @@ impl Doubts {
         }
     }
 
-    /// Reports figures that may be missed.
+    /// Reports metrics that may be missing.
     pub(super) fn finish(&self, report: &mut Report) {
         let mut has_candidate = false;
         for ((kind, title, words), seen) in KINDS.iter().zip(self.seen) {

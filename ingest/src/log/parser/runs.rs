@@ -1,4 +1,4 @@
-//! Lines of several runs and of several processes in one log.
+//! Logs with several runs and several processes.
 
 use super::Reader;
 use crate::log::Limits;
@@ -7,7 +7,7 @@ use crate::log::report::Place;
 use crate::log::steps::Steps;
 
 impl Reader {
-    /// Selects the run that a line names. Lines of several runs may be mixed; each run has its own steps.
+    /// Selects the run named in a line. Runs may be interleaved and have separate steps.
     pub(super) fn turn_to(&mut self, run: &str, place: Place, limits: &Limits) {
         if self.run.as_deref() == Some(run) {
             return;
@@ -40,8 +40,9 @@ impl Reader {
         self.others.push((before, steps));
     }
 
-    /// Whether a row repeats a step for another process than the first of its run, and the step is not the open one. Such a row is
-    /// counted and left out: processes log the same steps, so their rows are no restart.
+    /// True if a row repeats a step for a process other than the first of its run, and the step is
+    /// not open. Such rows are counted and skipped: processes log the same steps, so this is not a
+    /// restart.
     pub(super) fn is_of_other_process(&mut self, reading: &Reading, process: Option<u32>, place: Place) -> bool {
         let (Some(process), Reading::Step { point, .. }) = (process, reading) else { return false };
         let first = *self.processes.entry(self.run.clone()).or_insert(process);

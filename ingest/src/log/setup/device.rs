@@ -1,14 +1,14 @@
-//! Accelerators, as training programs and drivers print them.
+//! Parses accelerator names printed by training programs and drivers.
 
 use planner::run_comparison::DeviceName;
 
-/// Words in front of the name of an accelerator.
+/// Vendor prefixes.
 const MAKERS: [&str; 4] = ["nvidia ", "tesla ", "amd instinct ", "ascend "];
-/// Longest name, in bytes.
+/// Maximum name length in bytes.
 const MAX_NAME: usize = 60;
 
-/// The accelerator in `CUDA capacity: NVIDIA H100 with 94.99GiB memory` of torchtitan, in lines of `nvidia-smi`, and in any other line
-/// with the name of its maker. The line is in lower case.
+/// Finds the accelerator in torchtitan's `CUDA capacity: NVIDIA H100 with 94.99GiB memory`, in
+/// `nvidia-smi` output, and in other lines with a vendor name. The line must be lower case.
 pub(super) fn read(line: &str) -> Option<DeviceName> {
     if let Some((_, after)) = line.split_once("capacity: ") {
         return after.split_once(" with ").and_then(|(name, _)| DeviceName::find(name));

@@ -1,4 +1,4 @@
-//! Parallel layout, as training programs print it.
+//! Parses the parallel layout printed by training programs.
 
 use planner::run_comparison::StatedLayout;
 use planner::training::Recompute;
@@ -12,16 +12,16 @@ const CONTEXT: [&str; 3] = ["context_parallel_size", "context-parallel-size", "c
 const EXPERT: [&str; 3] = ["expert_model_parallel_size", "expert-model-parallel-size", "expert-model-parallel size"];
 const DATA: [&str; 3] = ["data_parallel_size", "data-parallel-size", "data-parallel size"];
 const CHUNKS: [&str; 1] = ["virtual_pipeline_model_parallel_size"];
-/// Names of the sequences of a microbatch.
+/// Keys for sequences per microbatch.
 const MICROBATCH: [&str; 4] =
     ["micro_batch_size", "micro-batch-size", "train_micro_batch_size_per_gpu", "instantaneous batch size per device"];
 const GRANULARITY: [&str; 2] = ["recompute_granularity", "recompute-granularity"];
-/// Switches of full recomputation.
+/// Flags for full recomputation.
 const CHECKPOINTING: [&str; 2] = ["gradient_checkpointing", "checkpoint_activations"];
-/// In front of the degrees of torchtitan's device mesh.
+/// Text before the degrees in torchtitan's device mesh line.
 const MESH: &str = "device mesh with";
 
-/// The layout that a line states, in lower case.
+/// Returns the layout in a lower-case line.
 pub(super) fn read(line: &str) -> StatedLayout {
     let stated = StatedLayout {
         tensor: named(line, &TENSOR),
@@ -36,7 +36,7 @@ pub(super) fn read(line: &str) -> StatedLayout {
     stated.or(mesh(line).map_or_else(StatedLayout::default, Mesh::layout))
 }
 
-/// The devices of a device mesh of torchtitan.
+/// Returns the device count of a torchtitan device mesh.
 pub(super) fn mesh_devices(line: &str) -> Option<u32> {
     mesh(line)?.devices()
 }
@@ -63,10 +63,11 @@ fn recompute(line: &str) -> Option<Recompute> {
     }
 }
 
-/// Degrees of a device mesh by their names.
+/// Device mesh degrees by name.
 struct Mesh<'a>(Vec<(&'a str, u32)>);
 
-/// The mesh of `Building 2-D device mesh with ['dp', 'tp'], [4, 2]` and of `Building device mesh with parallelism: pp=4, dp_shard=8`.
+/// Parses `Building 2-D device mesh with ['dp', 'tp'], [4, 2]` and `Building device mesh with
+/// parallelism: pp=4, dp_shard=8`.
 fn mesh(line: &str) -> Option<Mesh<'_>> {
     let (_, after) = line.split_once(MESH)?;
     if let Some((_, degrees)) = after.split_once("parallelism:") {
@@ -85,18 +86,18 @@ fn mesh(line: &str) -> Option<Mesh<'_>> {
 }
 
 impl Mesh<'_> {
-    /// Product of the degrees of the dimensions for which `is_wanted` holds.
+    /// Returns the product over the dimensions selected by `is_wanted`.
     fn product(&self, is_wanted: impl Fn(&str) -> bool) -> Option<u32> {
         let mut degrees = self.0.iter().filter(|(name, _)| is_wanted(name)).map(|&(_, degree)| degree);
         degrees.try_fold(1_u32, u32::checked_mul).filter(|&product| product > 0)
     }
 
-    /// Experts share the devices of the other dimensions.
+    /// Expert parallelism uses the same devices as the other dimensions.
     fn devices(&self) -> Option<u32> {
         self.product(|name| !matches!(name, "ep" | "etp"))
     }
 
-    /// A dimension that the mesh does not have is 1. The expert-parallel degree is stated only by its name.
+    /// Missing dimensions are 1. The expert-parallel degree is set only if the mesh contains it.
     fn layout(self) -> StatedLayout {
         if self.devices().is_none() {
             return StatedLayout::default();

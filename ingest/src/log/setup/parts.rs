@@ -1,29 +1,29 @@
-//! Sizes of the jobs of a run that starts several times.
+//! Job sizes for a run with several starts.
 
 use super::super::table::LogTable;
 use super::super::{Limits, LogParser};
 use super::JobSetup;
 
-/// In front of the arguments of Megatron-LM, which it prints at every start.
+/// Text before the Megatron-LM arguments, printed at each start.
 const ARGUMENTS: &str = "-- arguments --";
-/// Longest line that is read for its facts, in bytes.
+/// Maximum length of a parsed line in bytes.
 const MAX_LINE: usize = 1 << 20;
 
-/// Reads the size of a job for every part of its run: a program that starts again states it again, in front of the first step
-/// of the part.
+/// Reads the job size for each segment of a run. A restarted program prints it again, before the
+/// first step of the segment.
 #[derive(Debug, Clone)]
 pub struct JobSetups {
     parser: LogParser,
     line: Vec<u8>,
-    /// Part and step of the last line of a step.
+    /// Segment and step of the last step line.
     place: Option<(u32, u64)>,
-    /// Facts of the lines after the last step. They belong to the next part, if one follows.
+    /// Values read after the last step. They belong to the next segment, if any.
     ahead: JobSetup,
     parts: Vec<JobSetup>,
 }
 
 impl JobSetups {
-    /// Nothing read yet of a log whose lines a table may describe.
+    /// Creates a reader, optionally with a pattern table.
     pub fn new(table: Option<LogTable>) -> Self {
         Self {
             parser: LogParser::with_table(Limits::default(), table),
@@ -34,7 +34,7 @@ impl JobSetups {
         }
     }
 
-    /// Reads more bytes.
+    /// Parses more bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(piece);
@@ -44,7 +44,8 @@ impl JobSetups {
         }
     }
 
-    /// What is stated for every part, by its number; what a part does not state is that of the part before. One at least.
+    /// Returns the job size by segment number, at least one. Missing values are copied from the
+    /// previous segment.
     pub fn finish(mut self) -> Vec<JobSetup> {
         self.line.push(b'\n');
         self.take_line();
@@ -61,7 +62,7 @@ impl JobSetups {
         let place = self.parser.open().map(|open| (open.segment, open.step));
         if place == self.place {
             let text = String::from_utf8_lossy(&line);
-            // The lines before belong to a start that failed.
+            // The preceding lines belong to a failed start.
             if text.contains(ARGUMENTS) {
                 self.ahead = JobSetup::default();
             }
@@ -70,7 +71,7 @@ impl JobSetups {
         self.place = place;
         let Some((part, _)) = place else { return };
         let mut ahead = std::mem::take(&mut self.ahead);
-        // A row of JSON may state the job together with the figures of its step.
+        // A JSON row may contain both the job size and step metrics.
         if line.trim_ascii_start().starts_with(b"{") {
             ahead.read(&String::from_utf8_lossy(&line));
         }

@@ -1,14 +1,14 @@
-//! Number format of the matrix products, as training programs print it.
+//! Parses the number format of matrix products.
 
 use planner::run_comparison::{BaseFormat, StatedPrecision};
 
 use super::words::{flag, values, word};
 
-/// Names of the format of fp8.
+/// Keys for the fp8 format.
 const FP8: [&str; 4] = ["fp8", "fp8_format", "fp8-format", "config param quantization"];
 const BF16: [&str; 3] = ["bf16", "bfloat16_enabled", "bf16_enabled"];
 const FP16: [&str; 2] = ["fp16", "fp16_enabled"];
-/// Names in front of the name of a format.
+/// Keys before a format name.
 const FORMATS: [&str; 7] = [
     "params_dtype",
     "compute dtype",
@@ -18,7 +18,7 @@ const FORMATS: [&str; 7] = [
     "precision",
     "config param dtype",
 ];
-/// Formats by the beginnings of their names.
+/// Formats by name prefix.
 const NAMES: [(&str, BaseFormat); 8] = [
     ("bf16", BaseFormat::Bf16),
     ("bfloat16", BaseFormat::Bf16),
@@ -29,14 +29,14 @@ const NAMES: [(&str, BaseFormat); 8] = [
     ("float32", BaseFormat::Fp32),
     ("32-true", BaseFormat::Fp32),
 ];
-/// Sentences of torchtitan, of Lightning and of the Hugging Face trainer.
+/// Sentences printed by torchtitan, Lightning and the Hugging Face trainer.
 const SENTENCES: [(&str, BaseFormat); 3] = [
     ("using bfloat16 automatic mixed precision", BaseFormat::Bf16),
     ("using 16bit automatic mixed precision", BaseFormat::Fp16),
     ("half precision backend", BaseFormat::Half),
 ];
 
-/// What a line states of the format of products, in lower case.
+/// Returns the format of products in a lower-case line.
 pub(super) fn read(line: &str) -> StatedPrecision {
     let formats = || values(line, &FORMATS).map(|text| text.strip_prefix("torch.").unwrap_or(text));
     let named = formats().find_map(|text| NAMES.into_iter().find(|(name, _)| text.starts_with(name)));
@@ -50,7 +50,7 @@ pub(super) fn read(line: &str) -> StatedPrecision {
     StatedPrecision { is_fp8, base }
 }
 
-/// Whether products are in fp8: by the name of their format, or by what torchtitan prints of its converters.
+/// Returns whether products use fp8, from the format name or from torchtitan's converter output.
 fn fp8(line: &str) -> Option<bool> {
     let is_converter = ["float8", "mxfp8", "mxlinear"].iter().any(|name| line.contains(name));
     if is_converter && (line.contains("training active") || line.contains("swapped to")) {
@@ -58,7 +58,7 @@ fn fp8(line: &str) -> Option<bool> {
     }
     match word(line, &FP8)? {
         "hybrid" | "e4m3" | "e5m2" | "true" => Some(true),
-        // MaxText: `quantization: fp8`, and a number of its formats.
+        // MaxText: `quantization: fp8` and several variants.
         name if name.starts_with("fp8") => Some(true),
         "none" | "false" => Some(false),
         _ => None,

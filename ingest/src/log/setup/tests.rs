@@ -1,4 +1,4 @@
-//! What trainers state of their jobs.
+//! Tests for job sizes in trainer output.
 
 use planner::run_comparison::BaseFormat;
 use planner::training::Recompute;
@@ -53,7 +53,7 @@ fn other_quantities_and_broken_values_state_nothing() {
     ] {
         assert_eq!(read(line), (None, None), "{line}");
     }
-    // Any bytes are read.
+    // Arbitrary bytes are accepted.
     assert_eq!(job_setup(&[0xff, 0xfe, b'\n', 0, 1, 2]), JobSetup::default());
 }
 
@@ -84,7 +84,7 @@ fn arguments_of_megatron_state_the_model() {
         (setup.experts, setup.expert_feed_forward_size, setup.precision.is_fp8),
         (Some(8), Some(1408), Some(false))
     );
-    // Without the dots, the word is of another program.
+    // Without the dots, the key belongs to another program.
     assert_eq!(job_setup(b"num_experts: None, fp8_recipe: hybrid").experts, None);
 }
 
@@ -116,7 +116,7 @@ fn parts(log: &str) -> Vec<JobSetup> {
     setups.finish()
 }
 
-/// The second start has 16 devices and sequences of 8,192; the third states nothing.
+/// The second start has 16 devices and sequence length 8,192. The third prints nothing.
 #[test]
 fn every_start_states_its_own_job() {
     let step = |step: u32| format!(" iteration {step}/ 99 | elapsed time per iteration (ms): 1.5 | lm loss: 2.0 |\n");
@@ -126,7 +126,7 @@ fn every_start_states_its_own_job() {
     let log = [MEGATRON.to_owned(), step(10), step(20), again, step(15), step(25), step(5)].concat();
     let stated: Vec<_> = parts(&log).iter().map(|setup| (setup.devices, setup.sequence_length)).collect();
     assert_eq!(stated, [(Some(8), Some(4096)), (Some(16), Some(8192)), (Some(16), Some(8192))]);
-    // A start that failed before its first step states nothing of the next one.
+    // A start that fails before its first step does not affect the next start.
     let failed = MEGATRON.replace("4096", "1024");
     let log = [failed, MEGATRON.to_owned(), step(10)].concat();
     assert_eq!(parts(&log).iter().map(|setup| setup.sequence_length).collect::<Vec<_>>(), [Some(4096)]);
@@ -139,7 +139,7 @@ fn the_first_value_counts() {
     assert_eq!(read("world size: 8\nworld size: 16\n"), (Some(8), None));
 }
 
-/// Arguments of Megatron-LM state degrees, microbatch, recomputation and number format.
+/// Megatron-LM arguments contain degrees, microbatch, recomputation and number format.
 #[test]
 fn arguments_of_megatron_state_the_layout() {
     let text = "using world size: 64, data-parallel size: 4, context-parallel size: 2, tensor-model-parallel size: 4, \
@@ -172,12 +172,12 @@ fn arguments_of_megatron_state_the_layout() {
     );
     assert_eq!(setup.precision, StatedPrecision { is_fp8: Some(false), base: Some(BaseFormat::Fp32) });
     assert_eq!((setup.devices, setup.kv_heads()), (Some(64), Some(8)));
-    // Without grouped attention the number of groups, 1, has no effect.
+    // Without grouped attention the group count, 1, is ignored.
     let ungrouped = "  group_query_attention ... False\n  num_attention_heads ... 32\n  num_query_groups ... 1\n";
     assert_eq!(job_setup(ungrouped.as_bytes()).kv_heads(), Some(32));
 }
 
-/// Degrees of both forms of torchtitan's mesh. A mesh with experts has no further devices for them.
+/// Both torchtitan mesh formats. Experts add no devices to a mesh.
 #[test]
 fn meshes_of_torchtitan_state_the_layout() {
     let old = job_setup(b"Building 4-D device mesh with ['pp', 'dp_shard', 'cp', 'tp'], [2, 4, 2, 2]\n");
@@ -190,7 +190,7 @@ fn meshes_of_torchtitan_state_the_layout() {
     let new = job_setup(new.as_bytes());
     assert_eq!((new.devices, degrees(new)), (Some(128), (Some(2), Some(4), Some(1), Some(16))));
     assert_eq!((new.layout.expert, new.layout.recompute), (Some(8), Some(Recompute::Full)));
-    // The local batch is divided into microbatches of a size that the line does not state.
+    // The local batch is divided into microbatches, and the line does not contain their size.
     assert_eq!(new.layout.microbatch, None);
     let plain = "Building 1-D device mesh with ['dp_shard'], [8]\nlocal batch size 8, sequence length 2048\n";
     assert_eq!(job_setup(plain.as_bytes()).layout.microbatch, Some(8));
@@ -252,6 +252,6 @@ fn sizes_of_torchtitan_nemo_and_rows_are_stated() {
     let row = |step: u32| format!("{{\"step\": {step}, \"loss\": 2.5, \"step_time_s\": 1.5, \"num_gpus\": 16}}\n");
     assert_eq!(parts(&[row(1), row(2)].concat())[0].devices, Some(16));
     assert_eq!(job_setup(row(1).as_bytes()).devices, Some(16));
-    // On a command line it is the number of a node.
+    // On a command line this is the device count per node.
     assert_eq!(job_setup(b"deepspeed --num_gpus 8 --num_nodes 4 train.py\n").devices, None);
 }

@@ -1,10 +1,10 @@
-//! Values by their names in a line of a log, in lower case.
+//! Finds values by key in a lower-case log line.
 
-/// Longest gap between a name and its value, in bytes: Megatron-LM fills it with dots.
+/// Maximum distance between key and value in bytes. Megatron-LM pads with dots.
 const MAX_GAP: usize = 80;
 
-/// The text after every occurrence of one of the names. "data_parallel_world_size" and "decoder_seq_length" are other quantities
-/// than "world_size" and "seq_length"; "--seq-length" is an argument.
+/// Returns the text after each occurrence of a key. "data_parallel_world_size" and
+/// "decoder_seq_length" do not match "world_size" and "seq_length"; "--seq-length" is an argument.
 fn after<'a>(line: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
     names.iter().flat_map(move |name| {
         line.match_indices(name).filter_map(move |(at, _)| {
@@ -14,12 +14,13 @@ fn after<'a>(line: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a str> 
     })
 }
 
-/// The whole number after one of the names: "using world size: 64,", "seq_length ........ 2048", "world_size=8".
+/// Returns the integer after a key: "using world size: 64,", "seq_length ........ 2048",
+/// "world_size=8".
 pub(super) fn named(line: &str, names: &[&str]) -> Option<u32> {
     after(line, names).find_map(number)
 }
 
-/// The texts of the values after the names, without the signs in front of them.
+/// Returns the values after the keys without leading punctuation.
 pub(super) fn values<'a>(line: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
     after(line, names).filter_map(|after| {
         let text = after.trim_start_matches([' ', '.', ':', '=', '"', '\'', '\t']);
@@ -27,7 +28,7 @@ pub(super) fn values<'a>(line: &'a str, names: &'a [&str]) -> impl Iterator<Item
     })
 }
 
-/// The word after one of the names.
+/// Returns the word after a key.
 pub(super) fn word<'a>(line: &'a str, names: &'a [&str]) -> Option<&'a str> {
     values(line, names).find_map(|text| {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
@@ -35,7 +36,7 @@ pub(super) fn word<'a>(line: &'a str, names: &'a [&str]) -> Option<&'a str> {
     })
 }
 
-/// True or false after one of the names.
+/// Returns the boolean after a key.
 pub(super) fn flag(line: &str, names: &[&str]) -> Option<bool> {
     match word(line, names)? {
         "true" => Some(true),
@@ -44,17 +45,17 @@ pub(super) fn flag(line: &str, names: &[&str]) -> Option<bool> {
     }
 }
 
-/// Whether an argument of Megatron-LM is `None`.
+/// True if a Megatron-LM argument is `None`.
 pub(super) fn is_none(line: &str, names: &[&str]) -> bool {
     line.contains("...") && word(line, names) == Some("none")
 }
 
-/// A number after blanks, dots and signs only.
+/// Parses an integer preceded only by blanks, dots and punctuation.
 fn number(text: &str) -> Option<u32> {
     let gap = text.find(|c: char| !matches!(c, ' ' | '.' | ':' | '=' | '"' | '\'' | '(' | '\t'))?;
     let digits = text[gap..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - gap);
     let value: u32 = text[gap..gap + digits].parse().ok()?;
-    // "8.5" is no count, and neither is "8k".
+    // "8.5" and "8k" are not counts.
     let mut after = text[gap + digits..].chars();
     let is_whole = match (after.next(), after.next()) {
         (Some('.'), Some(next)) => !next.is_ascii_digit(),

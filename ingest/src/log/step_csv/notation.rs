@@ -1,18 +1,18 @@
-//! The notation of the numbers of a table: commas or points between thousands, decimal points or decimal commas.
+//! Number notation of a table: separators for thousands and decimals.
 
 use std::borrow::Cow;
 
-/// The notation of a table.
+/// Number notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notation {
-    /// Points are decimal, and commas separate thousands.
+    /// Decimal point, with commas between thousands.
     Points,
-    /// Commas are decimal, and points separate thousands.
+    /// Decimal comma, with points between thousands.
     Commas,
 }
 
 impl Notation {
-    /// Decides the notation by the cells of a table, and returns it with a note if a reader could take another one.
+    /// Detects the notation from cells. Returns a note if the result is ambiguous.
     pub(super) fn of<'a>(cells: impl Iterator<Item = &'a str>) -> (Self, Option<String>) {
         let mut grouped = None;
         let (mut has_point, mut has_comma) = (false, false);
@@ -37,7 +37,7 @@ impl Notation {
         (Self::Points, note)
     }
 
-    /// The cell with a decimal point and nothing between thousands; other text as it is.
+    /// Converts a cell to a decimal point without thousands separators. Other text is unchanged.
     pub(super) fn plain(self, cell: &str) -> Cow<'_, str> {
         let cell = cell.trim();
         if !is_number(cell) {
@@ -58,7 +58,7 @@ fn is_number(cell: &str) -> bool {
         && cell.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'-' | b'+' | b'e' | b'E'))
 }
 
-/// Whether separators stand between groups of three digits only.
+/// True if separators occur only between groups of three digits.
 fn is_grouped(cell: &str, separator: char) -> bool {
     let mut groups = cell.trim_start_matches(['-', '+']).split(separator);
     let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,8 +1,9 @@
-//! The checksum of records: CRC-32C, masked as TensorFlow's record files do.
+//! CRC-32C checksum, masked as in TensorFlow record files.
 
-/// Castagnoli's polynomial, reflected.
+/// Castagnoli polynomial, bit-reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
-/// What is added after the rotation, so that checksums of checksums do not degenerate.
+/// Constant added after the rotation. Masking avoids problems with checksums over data that
+/// contains checksums.
 const MASK: u32 = 0xa282_ead8;
 
 const TABLE: [u32; 256] = table();
@@ -23,7 +24,6 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// The masked checksum of bytes.
 pub(super) fn masked(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| (crc >> 8) ^ TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize];
     let crc = !bytes.iter().fold(!0, step);
@@ -32,7 +32,7 @@ pub(super) fn masked(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    /// Both are known vectors: TensorBoard's own, and CRC-32C of "123456789" is e3069283.
+    /// Known test vectors: a TensorBoard record, and CRC-32C("123456789") = e3069283.
     #[test]
     fn known_vectors() {
         assert_eq!(super::masked(b"\x1a\x11CRC test, one two"), 0x5794_d08a);

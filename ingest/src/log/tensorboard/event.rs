@@ -1,23 +1,23 @@
-//! The message of a record: `Event {1 wall_time, 2 step, 5 summary}`, whose values are scalars in one of two forms.
+//! Record message: `Event {1 wall_time, 2 step, 5 summary}`. Summary values are scalars in one of
+//! two encodings.
 
 use crate::protobuf::{Value, fields, varints};
 
-/// What an event says.
+/// A decoded event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Event {
-    /// Seconds since 1970; may be anything.
+    /// Seconds since 1970, not validated.
     pub(super) wall_time: f64,
-    /// The step; may be negative.
+    /// Step number, possibly negative.
     pub(super) step: i64,
     /// Scalars by name.
     pub(super) scalars: Vec<(String, f64)>,
-    /// Values that are no scalars.
+    /// Number of values that are not scalars.
     pub(super) others: usize,
-    /// Whether the message breaks the rules of its encoding.
+    /// True if the encoding is invalid.
     pub(super) broken: bool,
 }
 
-/// Reads an event.
 pub(super) fn read(data: &[u8]) -> Event {
     let mut event = Event::default();
     for field in fields(data) {
@@ -57,7 +57,8 @@ fn scalar(message: &[u8]) -> Option<(String, f64)> {
     tag.zip(number)
 }
 
-/// A tensor of one element: `Tensor {1 dtype, 2 shape, 4 content, 5 floats, 6 doubles, 7 ints, 10 longs, 13 halves}`.
+/// Decodes a tensor with one element: `Tensor {1 dtype, 2 shape, 4 content, 5 floats, 6 doubles, 7
+/// ints, 10 longs, 13 halves}`.
 fn tensor(message: &[u8]) -> Option<f64> {
     let mut dtype = 0;
     let mut content: &[u8] = &[];
@@ -88,7 +89,7 @@ fn tensor(message: &[u8]) -> Option<f64> {
     }
 }
 
-/// Whether a shape `{2 dim {1 size}}` has one element.
+/// True if a shape `{2 dim {1 size}}` has one element.
 fn is_single(shape: &[u8]) -> bool {
     fields(shape).all(|field| match field {
         Ok((2, Value::Bytes(dim))) => {
@@ -100,7 +101,7 @@ fn is_single(shape: &[u8]) -> bool {
     })
 }
 
-/// A half-precision number: one bit of sign, five of exponent (bias 15), ten of fraction.
+/// Converts half precision: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff) / 1024.0);
@@ -116,7 +117,7 @@ fn half(bits: u16) -> f64 {
 mod tests {
     use super::half;
 
-    /// 0x3c00 is 1, 0xc000 is -2, 0x0001 is the least, 2^-24.
+    /// 0x3c00 is 1, 0xc000 is -2, 0x0001 is the smallest positive value, 2^-24.
     #[test]
     fn halves() {
         for (bits, expected) in

@@ -1,10 +1,11 @@
-//! Records that TensorBoard accepts, and records that nobody wrote.
+//! Tests with valid TensorBoard records and with corrupt records.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// `brain.Event:2`, a scalar in each of its two forms: 2.5 at step 7 of 1,700,000,001.5 s, and at step 8 a second later.
+/// `brain.Event:2`, and a scalar in both encodings: 2.5 at step 7 with wall time 1,700,000,001.5 s,
+/// and at step 8 one second later.
 const FILE: &str = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d\
                     1d00000000000000602fdf230900006040fc54d94110072a100a0e0a076c6d206c6f737315000020408e4fa90a\
                     31000000000000009d8383e90900008040fc54d94110082a240a220a076c6d206c6f73734a0b0a090a077363616c\
@@ -19,7 +20,6 @@ fn framed(data: &[u8]) -> Vec<u8> {
     [&length[..], &crc32c::masked(&length).to_le_bytes(), data, &crc32c::masked(data).to_le_bytes()].concat()
 }
 
-/// An event with one simple value.
 pub(in crate::log) fn event(step: u8, tag: &str, value: f32) -> Vec<u8> {
     let value = [&[0x0a, tag.len() as u8], tag.as_bytes(), &[0x15], &value.to_le_bytes()].concat();
     let summary = [&[0x0a, value.len() as u8], &value[..]].concat();

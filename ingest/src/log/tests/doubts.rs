@@ -1,4 +1,4 @@
-//! Figures that have several readings, and notes that say so.
+//! Tests for ambiguous metrics and the corresponding notes.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn times(text: &str) -> Vec<Option<f64>> {
     read(text).points.iter().map(|point| point.step_time_s).collect()
 }
 
-/// Rows of six steps with a figure, some seconds apart.
+/// Rows for six steps with a metric, spaced by `seconds`.
 fn rows(figure: &str, seconds: f64) -> String {
     let row = |step: u32| {
         let time = 1_772_668_800.25 + f64::from(step) * seconds;
@@ -19,7 +19,7 @@ fn rows(figure: &str, seconds: f64) -> String {
     [1, 2, 3, 4, 5, 6].map(row).concat()
 }
 
-/// The clocks decide the unit of a step time without one, whatever its size.
+/// Clocks determine a missing step time unit for values of any size.
 #[test]
 fn the_clocks_give_the_unit() {
     let long = rows("\"step_time\":1200.5", 1201.0);
@@ -27,7 +27,7 @@ fn the_clocks_give_the_unit() {
     assert!(has_note(&long, "the step time has no unit; by the clocks it is in seconds"));
     assert_eq!(times(&rows("\"step_time\":5.5", 0.0056))[1..], [Some(0.0055); 5]);
     assert_eq!(times(&rows("\"step_time\":1500500.0", 1.52))[1..], [Some(1.5005); 5]);
-    // A time of a tenth of a step fits no unit: the clocks remain.
+    // One tenth of the step time fits no unit, so the clocks are used.
     let part = rows("\"step_time\":0.5", 5.0);
     assert_eq!(times(&part)[1..], [Some(5.0); 5]);
     assert!(has_note(&part, "a step time has no unit, and neither"));
@@ -40,7 +40,7 @@ fn clocks_that_contradict_the_step_times_are_reported() {
     assert!(!has_note(&rows("\"step_time_s\":3.5", 4.0), NOTE));
 }
 
-/// A second job whose steps go on where those of the first end.
+/// The second job continues with the step after the last one in the first job.
 #[test]
 fn consumed_samples_that_fall_are_reported() {
     let line = |step: u32, batch: u32| {
@@ -54,7 +54,7 @@ fn consumed_samples_that_fall_are_reported() {
     assert!(!has_note(&[line(10, 256), line(20, 256)].concat(), "the consumed samples"));
 }
 
-/// TRL prints the time of a step beside the bar; behind a resume the bar divides by all steps.
+/// TRL prints the step time next to the bar. After a resume the bar divides by all steps.
 #[test]
 fn a_printed_step_time_and_a_clock_replace_that_of_the_bar() {
     let dict = |step: u32, seconds: u32, rate: &str, more: &str| {
@@ -83,7 +83,7 @@ fn both_rates_of_tokens_are_stored() {
     assert!(has_note(unclear, "tps and wps are read as tokens per second of one device"));
 }
 
-/// Of several peaks of one line the largest counts.
+/// If a line contains several peaks, the maximum is used.
 #[test]
 fn the_largest_peak_of_memory_counts() {
     let axolotl = one(
@@ -130,7 +130,7 @@ fn figures_that_may_be_missed_are_named() {
     ] {
         assert!(notes.iter().any(|note| note.starts_with(start)), "{start}: {notes:?}");
     }
-    // Clocks without a date give no times.
+    // Timestamps without a year are not used.
     let syslog = "Mar 05 23:59:50 gpu-1 root: step: 10  loss: 9.5\nMar 06 00:01:50 gpu-1 root: step: 20  loss: 9.25\n";
     assert!(has_note(syslog, "no step time is read or derived"));
     for (first, second) in [
@@ -144,7 +144,7 @@ fn figures_that_may_be_missed_are_named() {
     }
 }
 
-/// litgpt numbers microbatches by `iter`; its step has four of them.
+/// litgpt numbers microbatches with `iter`. A step contains four.
 #[test]
 fn rows_with_two_numbers_say_which_is_the_step() {
     let litgpt = "iter,iter_time,loss,step\n40,0.625,7.9,10\n80,0.625,7.8,20\n";

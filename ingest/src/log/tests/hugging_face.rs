@@ -1,4 +1,4 @@
-//! Dicts of the Hugging Face trainer, with what numbers and times their steps.
+//! Tests for Hugging Face trainer dicts and the sources of their steps and times.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn seen(text: &str) -> Vec<Seen> {
 
 const BAR: Option<StepTimeOrigin> = Some(StepTimeOrigin::ProgressBar);
 
-/// The bar is drawn after each step, the dict is written, and the bar is drawn again.
+/// The bar is drawn after each step, then the dict is printed, then the bar is redrawn.
 #[test]
 fn the_bar_numbers_and_times_dicts() {
     let text = "\r  0%|          | 0/873 [00:00<?, ?it/s]\r  1%|          | 10/873 [00:48<1:08:54,  4.79s/it]\r                                   \r\
@@ -38,10 +38,10 @@ fn a_dict_of_four_ranks_is_one_step() {
     let Log { points, report, .. } = read(&text);
     assert_eq!(points.iter().map(|point| point.step).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!((report.steps, report.repeated, report.restarts), (20, 15, 0));
-    // One rank behind another.
+    // The second rank lags behind the first.
     let text = [1, 2, 1, 3, 2, 4, 3, 5, 4, 5].map(dict).concat();
     assert_eq!(read(&text).points.len(), 5);
-    // With tags, each rank counts its own, whatever its loss is.
+    // With rank prefixes, each rank counts separately, even with different losses.
     let text: String = [1, 2, 3, 4, 5]
         .iter()
         .flat_map(|step| {
@@ -56,7 +56,7 @@ fn a_dict_of_four_ranks_is_one_step() {
     assert_eq!(report.restarts, 0);
 }
 
-/// 873 steps of 3 epochs are 291 steps an epoch.
+/// 873 steps in 3 epochs are 291 steps per epoch.
 #[test]
 fn the_epoch_numbers_dicts() {
     let text = "***** Running training *****\n  Num Epochs = 3\n  Total optimization steps = 873\n\
@@ -89,7 +89,8 @@ fn ms_swift_and_llama_factory() {
     assert_eq!(factory.tokens_per_s, Some(1234.5));
 }
 
-/// 25,600 rows were mapped before the training: its bar numbers nothing. With the length of the training, epochs do.
+/// 25,600 rows were mapped before training, and this bar is not used. With a known training length,
+/// epochs determine the steps.
 #[test]
 fn a_bar_of_another_loop_numbers_nothing() {
     let text = "\r100%|##########| 25600/25600 [00:02<00:00, 12800.5it/s]\n{'loss': 2.5, 'epoch': 0.01}\n{'loss': 2.25, 'epoch': 0.02}\n";
@@ -98,12 +99,12 @@ fn a_bar_of_another_loop_numbers_nothing() {
     assert_eq!(numbered, [(1, true, None, None), (2, true, None, None)]);
     let known = ["  Num Epochs = 1\n  Total optimization steps = 1000\n", text].concat();
     assert_eq!(read(&known).points.iter().map(|p| p.step).collect::<Vec<_>>(), [10, 20]);
-    // The bar of the training itself, at its end.
+    // The training bar itself, at its end.
     let own = "\r100%|##########| 10/10 [00:48<00:00,  4.79s/it]\n{'loss': 2.5, 'epoch': 0.02}\n";
     assert_eq!(seen(own), [(10, false, Some(4.79), BAR, Some(2.5))]);
 }
 
-/// Four ranks without tags print losses of their own at one bar.
+/// Four ranks without prefixes print local losses at the same bar position.
 #[test]
 fn local_losses_at_one_bar_are_one_step() {
     let dicts = |step: u32| {
@@ -117,7 +118,7 @@ fn local_losses_at_one_bar_are_one_step() {
     assert_eq!((report.steps, report.repeated, report.restarts), (12, 9, 0));
 }
 
-/// `trainer_state.json` has one time: the average of the run.
+/// `trainer_state.json` contains only the run average time.
 #[test]
 fn trainer_state_has_an_average() {
     let text = "{\n\"max_steps\": 20, \"log_history\": [{\"loss\": 2.5, \"step\": 10}, {\"loss\": 2.0, \"step\": 20}, {\"train_runtime\": 40.0, \"train_steps_per_second\": 0.5, \"step\": 20}]}";
@@ -129,7 +130,7 @@ fn values_that_are_lists_are_passed_over() {
     assert_eq!(one("{'loss': 1.5, 'rewards': [1, {'a': 2}], 'epoch': 0.5}\n").loss, Some(1.5));
 }
 
-/// The trainer prints its numbers with commas.
+/// The trainer prints header numbers with commas.
 #[test]
 fn numbers_of_the_header_have_commas() {
     let lines = [10, 20, 30].map(|step| {

@@ -1,4 +1,4 @@
-//! What is not kept of a whole file is told.
+//! Tests that skipped content is reported.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const BEYOND: &str = "there are more points than are kept; the rest of the file is not read";
 
-/// Steps of the points, and what the report says was taken so.
+/// Returns the steps of the points, and the assumptions in the report.
 fn within(bytes: &[u8], points: usize) -> (Vec<u64>, Vec<String>) {
     let limits = Limits { points, ..Limits::default() };
     let log = import(bytes, &limits).unwrap_or_else(|error| panic!("{error}"));
@@ -14,7 +14,7 @@ fn within(bytes: &[u8], points: usize) -> (Vec<u64>, Vec<String>) {
     (log.points.iter().map(|point| point.step).collect(), log.report.assumptions)
 }
 
-/// Four points of every format, of which three, and then all four, are kept.
+/// Four points in each format, with a limit of three and then four points.
 #[test]
 fn points_beyond_the_limit_are_told_whatever_the_format() {
     let steps = [1, 2, 3, 4];
@@ -38,7 +38,7 @@ fn points_beyond_the_limit_are_told_whatever_the_format() {
     }
 }
 
-/// Rows of evaluations are no points, and count for none.
+/// Evaluation rows do not count as points.
 #[test]
 fn evaluations_take_no_place_of_a_step() {
     let text = r#"{
@@ -48,7 +48,8 @@ fn evaluations_take_no_place_of_a_step() {
     assert!(told.iter().all(|note| note != BEYOND), "{told:?}");
 }
 
-/// A row is kept whole or not at all: the second would bring the fourth point, the last one the third.
+/// Panel rows are kept or dropped as a unit: the second row would add the fourth point, the last
+/// row the third.
 #[test]
 fn rows_of_a_panel_beyond_the_limit_are_counted() {
     let limits = Limits { points: 3, ..Limits::default() };
@@ -58,8 +59,8 @@ fn rows_of_a_panel_beyond_the_limit_are_counted() {
     assert_eq!(reasons(&report), ["there are more points than are kept"]);
 }
 
-/// Of 1,003 columns behind the step the last three are too many; one has no run, one is an extreme; cells are empty, words, not
-/// finite, or too many.
+/// 1,003 columns after the step: the last three exceed the limit, one has no run, one is an
+/// extreme. Cells are empty, text, not finite, or surplus.
 #[test]
 fn columns_and_cells_of_a_panel_are_told() {
     let mut header = "Step,loss,a - loss,a - loss__MAX".to_owned();

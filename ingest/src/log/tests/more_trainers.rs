@@ -1,4 +1,4 @@
-//! Further trainers of the table, log collectors, and units inside of names and values.
+//! Tests for further trainers in the table, log collectors, and units in names and values.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn rate(point: &Point) -> Option<f64> {
     point.tokens_per_s.or(point.tokens_per_s_per_device)
 }
 
-/// Steps and step times of the first and last point, and the rate of tokens of the first.
+/// Returns steps and step times for the first and last point, and the first point's token rate.
 fn ends(text: &str) -> (u64, u64, Option<f64>, Option<f64>) {
     let points = read(text).points;
     let (first, last) = (points.first().expect("points"), points.last().expect("points"));
@@ -64,7 +64,7 @@ fn lines_of_one_step_each() {
     }
 }
 
-/// Steps that count within an epoch go on in the next epoch.
+/// Steps that restart each epoch continue over epochs.
 #[test]
 fn steps_of_epochs_go_on() {
     let mindformers = |epoch: u32, step: u32| {
@@ -81,7 +81,7 @@ fn steps_of_epochs_go_on() {
     }
 }
 
-/// 0.52 % as nanochat prints it.
+/// nanochat prints 0.52 for 0.52 %.
 #[test]
 fn percent_without_a_sign() {
     let text =
@@ -89,14 +89,14 @@ fn percent_without_a_sign() {
     assert!(read(text).points[0].mfu.is_some_and(|mfu| (mfu - 0.0052).abs() < 1e-12));
 }
 
-/// NumPy 2 prints the type of a number.
+/// NumPy 2 prints the number type.
 #[test]
 fn numbers_of_numpy() {
     let point = &read("step:1 - actor/pg_loss:np.float64(0.12) - timing_s/step:np.float64(25.5)\n").points[0];
     assert_eq!((point.loss, point.step_time_s), (Some(0.12), Some(25.5)));
 }
 
-/// 2.5 s between rows, in every unit of a time of day.
+/// 2.5 s between rows, with all timestamp units.
 #[test]
 fn times_of_day_of_json_rows() {
     for time in [
@@ -112,7 +112,7 @@ fn times_of_day_of_json_rows() {
         let points = read(&rows.join("\n")).points;
         assert_eq!(points.last().and_then(|point| point.step_time_s), Some(2.5), "{}", rows[0]);
     }
-    // Two minutes are a duration, not a time of day.
+    // Two minutes are a duration, not a timestamp.
     let point = &read("{\"step\": 1, \"loss\": 5.0, \"time\": 120.0}\n").points[0];
     assert_eq!((point.time_us, other(point, "time")), (None, Some(120.0)));
 }
@@ -140,12 +140,12 @@ fn lines_that_collectors_wrap() {
         assert_eq!((point.step, point.step_time_s), (10, Some(2701.3 / 1e3)), "{text}");
         assert!(point.time_us.is_some());
     }
-    // A row of figures with a field of that name.
+    // A metrics row with a field of the same name.
     let point = &read("{\"line\":\"train.py:30\",\"step\":5,\"loss\":2.1,\"step_time_ms\":900}\n").points[0];
     assert_eq!((point.step, point.loss, point.step_time_s), (5, Some(2.1), Some(0.9)));
 }
 
-/// Layouts of trainers that print other parts of the line, or none of a bar's rate.
+/// Trainer output with other line parts, or with a bar without rate.
 #[test]
 fn other_layouts_of_known_trainers() {
     for (text, expected) in [

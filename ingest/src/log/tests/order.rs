@@ -1,4 +1,4 @@
-//! Rows without an order, and lines of several ranks or jobs in one log.
+//! Tests for unordered rows and for logs with several ranks or jobs.
 
 use super::*;
 
@@ -17,11 +17,11 @@ fn rows_without_an_order_are_sorted_by_step() {
     assert_eq!(places(&log), [(0, 10), (0, 20), (0, 30), (0, 40), (0, 50), (0, 60)]);
     assert_eq!((log.points[0].loss, log.report.restarts), (Some(1.5), 0));
     assert!(has_note(&log, "the rows are not in the order of their steps"), "{:?}", log.report);
-    // A run that restarts repeats steps.
+    // A restarted run repeats steps.
     let again = [10, 20, 30, 20, 30, 40, 30, 40].map(|step| format!("{step},2.5\n")).concat();
     let log = read(&format!("step,loss\n{again}"));
     assert_eq!((log.report.restarts, places(&log)[3]), (2, (1, 20)));
-    // Times that rise with the rows are those of starts.
+    // Timestamps that increase with the rows indicate restarts.
     let timed = [(30, 0), (10, 1), (60, 2), (20, 3), (50, 4), (40, 5)]
         .map(|(step, at)| format!("{step},2.5,{}\n", 1_700_000_000 + at * 50))
         .concat();
@@ -55,7 +55,7 @@ fn files_of_ranks_one_after_another_are_one_segment() {
     let of = |rank: u32| [10, 20, 30, 40].map(|step| line(rank, step)).concat();
     let log = read(&[of(0), of(1)].concat());
     assert_eq!((log.points.len(), log.report.restarts, log.report.repeated), (4, 0, 4), "{:?}", log.report);
-    // Without tags, it is told that the times go back.
+    // Without rank prefixes, the report says that times decrease.
     let log = read(&[of(0), of(1)].concat().replace("[rank0]: ", "").replace("[rank1]: ", ""));
     assert_eq!(log.report.restarts, 1);
     assert!(has_note(&log, "the times of day go back"), "{:?}", log.report);
@@ -79,7 +79,7 @@ fn pods_of_two_jobs_are_two_runs() {
     let of = |segment, batch| [10, 20, 30].map(|step| (segment, step, Some(batch)));
     assert_eq!(seen, [of(0, 256), of(1, 32)].concat());
     assert!(has_note(&log, "each run is a segment: job-a, job-b"), "{:?}", log.report);
-    // Without names, the many restarts are a doubt.
+    // Without run names, many restarts trigger a warning.
     let bare = text
         .lines()
         .filter(|line| !line.contains("job-a-1"))
@@ -104,7 +104,7 @@ fn scalars_over_epochs_are_no_steps() {
     assert_eq!((places(&log), log.report.restarts), (vec![(0, 10), (0, 20)], 0));
 }
 
-/// The newest entry of a cloud console is the first; entries of CloudWatch are in `events`.
+/// Cloud consoles export the newest entry first. CloudWatch entries are in `events`.
 #[test]
 fn lists_of_rows_and_of_entries() {
     let rows = r#"[{"step": 1, "loss": 2.5, "step_time_s": 9.0}, {"step": 2, "loss": 2.0, "step_time_s": 9.0}]"#;
@@ -132,7 +132,7 @@ fn lists_of_rows_and_of_entries() {
     assert_eq!((places(&log), log.points[1].step_time_s), (vec![(0, 10), (0, 30)], Some(1.0)));
 }
 
-/// The container runtime cuts lines at 16 KiB, or earlier.
+/// The container runtime splits lines at 16 KiB or earlier.
 #[test]
 fn parts_of_a_line_are_joined() {
     let line = |at: u32, text: &str| format!("2026-03-05T00:00:0{at}.1Z stdout {text}\n");

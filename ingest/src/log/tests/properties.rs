@@ -1,11 +1,11 @@
-//! Logs cut anywhere, and texts that are nearly logs.
+//! Property tests: logs split at arbitrary positions, and text that resembles logs.
 
 use proptest::prelude::*;
 
 use super::super::*;
 use super::{BLOOM, HEAD, V2};
 
-/// Text that looks like lines of logs, with ends of every kind.
+/// Generates text that resembles log lines, with all line terminators.
 fn texts() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         V2,

@@ -1,8 +1,8 @@
-//! Histories as JSON lines and CSV, and the units of their figures.
+//! Tests for JSON lines and CSV history and for units.
 
 use super::*;
 
-/// Step, time of a step, its origin and loss of every point.
+/// Step, step time, its origin and loss per point.
 type Seen = (u64, Option<f64>, Option<StepTimeOrigin>, Option<f64>);
 
 fn seen(text: &str) -> Vec<Seen> {
@@ -12,7 +12,7 @@ fn seen(text: &str) -> Vec<Seen> {
 
 const CLOCK: Option<StepTimeOrigin> = Some(StepTimeOrigin::Clock);
 
-/// Weights & Biases counts calls of `log` in `_step`; the trainer's step has a name of its own.
+/// Weights & Biases counts `log` calls in `_step`. The trainer's step has a separate key.
 #[test]
 fn the_step_is_the_trainers() {
     let rows = |name: &str, loss: &str| {
@@ -27,7 +27,7 @@ fn the_step_is_the_trainers() {
     {
         assert_eq!(seen(&rows(name, loss).concat()), expected, "{name}");
     }
-    // A row without the trainer's step belongs to the step before.
+    // A row without the trainer's step belongs to the preceding step.
     let with = format!("{}{{\"_step\":7,\"val/loss\":3.5}}\n", rows("train/global_step", "train/loss").concat());
     let points = read(&with).points;
     assert_eq!((points.len(), other(&points[2], "val/loss")), (3, Some(3.5)));
@@ -50,7 +50,8 @@ fn llama_factory_and_ms_swift() {
     );
 }
 
-/// A figure without a unit is used where its value or the clocks show the unit, never as TFLOP/s by its name.
+/// A metric without a unit is used if its value or the clocks determine the unit, never as TFLOP/s
+/// from its name.
 #[test]
 fn units_that_names_leave_open() {
     let Log { points, report, .. } =
@@ -59,7 +60,7 @@ fn units_that_names_leave_open() {
     assert_eq!(other(&points[0], "throughput"), Some(123_456.0));
     assert!(report.assumptions.iter().any(|note| note.contains("throughput has no unit")), "{report:?}");
     assert!(report.assumptions.iter().any(|note| note.contains("milliseconds")), "{report:?}");
-    // 0.8 can only be seconds; 450 may be both, unless clocks are there.
+    // 0.8 must be seconds. 450 is ambiguous without clocks.
     assert_eq!(one("{\"step\": 1, \"step_time\": 0.8}\n").step_time_s, Some(0.8));
     let unclear = one("{\"step\": 1, \"step_time\": 450.0}\n");
     assert_eq!((unclear.step_time_s, other(&unclear, "step_time")), (None, Some(450.0)));
@@ -68,7 +69,7 @@ fn units_that_names_leave_open() {
     let named = one("{\"step\": 1, \"step_time_ms\": 450.0, \"throughput (tokens/s)\": 1000.0, \"mfu\": 41.5}\n");
     assert_eq!((named.step_time_s, named.mfu), (Some(0.45), Some(0.415)));
     assert_eq!(named.tokens_per_s, Some(1000.0));
-    // Megatron-LM's own scalars.
+    // Megatron-LM scalars.
     assert_eq!(one("{\"step\": 1, \"loss-scale\": 1.0, \"throughput\": 412.5}\n").tflops_per_device, Some(412.5));
 }
 
@@ -116,7 +117,7 @@ fn mllog(time_ms: u64, key: &str, value: &str, metadata: &str) -> String {
     )
 }
 
-/// 3072 samples of batches of 8 are 384 steps; a batch of 8 takes 0.5 s at 16 samples/s.
+/// 3072 samples with batch size 8 are 384 steps. A batch takes 0.5 s at 16 samples/s.
 #[test]
 fn mlperf_counts_samples() {
     let text = [
@@ -140,7 +141,8 @@ fn mlperf_counts_samples() {
     assert_eq!(read(&counted).points.iter().map(of).collect::<Vec<_>>(), expected);
 }
 
-/// GPT-3: 1536 sequences of 2048 tokens are 3,145,728 tokens a step; 385 steps are 1,211,105,280 tokens.
+/// GPT-3: 1536 sequences with 2048 tokens are 3,145,728 tokens per step. 385 steps are
+/// 1,211,105,280 tokens.
 #[test]
 fn mlperf_counts_tokens() {
     let text = [
@@ -156,7 +158,7 @@ fn mlperf_counts_tokens() {
         [(385, Some(1_211_105_280)), (770, Some(2_422_210_560))]
     );
     assert_eq!((points[0].tokens_per_s, points[0].samples_per_s), (Some(5_154_997.0), None));
-    // Without batch and sequence the steps are counted.
+    // Without batch size and sequence length the steps are counted.
     let alone = read(&text.lines().skip(2).flat_map(|line| [line, "\n"]).collect::<String>());
     assert_eq!(
         alone.points.iter().map(|point| (point.step, point.step_counted)).collect::<Vec<_>>(),
@@ -165,7 +167,8 @@ fn mlperf_counts_tokens() {
     assert_eq!(alone.points[0].samples_per_s, None);
 }
 
-/// Steps are steps where the throughput says so: batches of 8 at 16 samples/s, two steps a second.
+/// The throughput shows that the numbers are steps: batch size 8 at 16 samples/s is two steps per
+/// second.
 #[test]
 fn mlperf_counts_steps() {
     let text = [
@@ -182,7 +185,7 @@ fn mlperf_counts_steps() {
         [(16, None), (32, Some(0.5)), (48, Some(0.5))]
     );
     assert_eq!(points[1].notes[0].name, "eval_accuracy");
-    // Epochs alone number no steps.
+    // Epochs alone do not determine a step number.
     let epochs =
         [mllog(0, "train_loss", "2.5", "\"epoch_num\": 1"), mllog(9_000, "train_loss", "2.0", "\"epoch_num\": 2")]
             .concat();

@@ -1,4 +1,4 @@
-//! Starts of a program behind the steps of another, and logs that are not in the order of their steps.
+//! Tests for restarts within a log, and for logs not ordered by step.
 
 use super::*;
 
@@ -8,7 +8,8 @@ fn seen(log: &Log) -> Vec<Seen> {
     log.points.iter().map(|point| (point.segment, point.step, point.step_time_s)).collect()
 }
 
-/// 64 x 2048 tokens at 6,068.15 tokens/s of 8 devices take 2.70 s; the second start has sequences of 1,024.
+/// 64 x 2048 tokens at 6,068.15 tokens/s on 8 devices take 2.70 s. The second start has sequence
+/// length 1,024.
 #[test]
 fn the_size_of_a_start_is_of_its_own_steps() {
     let start = |sequence: u32| {
@@ -23,7 +24,7 @@ fn the_size_of_a_start_is_of_its_own_steps() {
     let rounded: Vec<_> =
         seen(&log).into_iter().map(|(part, step, time)| (part, step, time.map(|time| (time * 1e2).round()))).collect();
     assert_eq!(rounded, [(0, 10, Some(270.0)), (0, 20, Some(270.0)), (1, 10, Some(135.0))]);
-    // A start that goes on behind the last step is a part of its own too.
+    // A start that continues after the last step also begins a new segment.
     let log = read(&[start(2048), step(10), step(20), start(1024), step(30)].concat());
     assert_eq!(
         log.points.iter().map(|point| (point.segment, point.step)).collect::<Vec<_>>(),
@@ -42,11 +43,11 @@ fn a_restart_that_repeats_the_last_step_is_a_segment() {
     let arguments = "------------------------ arguments ------------------------\n".to_owned();
     let log = read(&[step(20, "1500.0"), arguments, step(20, "1500.0")].concat());
     assert_eq!((seen(&log).len(), log.report.restarts), (2, 1));
-    // The same line again is no start.
+    // An identical line is not a start.
     assert_eq!(read(&step(20, "1500.0").repeat(2)).points.len(), 1);
 }
 
-/// Epoch 1, iteration 9 of 0 to 49: the global step 59 is the 60th.
+/// Epoch 1, iteration 9 in 0 to 49: global step 59 is step 60.
 #[test]
 fn the_global_step_of_nemo_goes_on_over_epochs() {
     let point = one(
@@ -62,7 +63,7 @@ fn rows_with_the_newest_step_first_are_turned_round() {
     assert_eq!(seen(&log), [(0, 10, None), (0, 20, Some(2.0)), (0, 30, Some(2.0))]);
     assert_eq!(log.report.restarts, 0);
     assert!(log.report.assumptions.iter().any(|told| told.starts_with("the newest step stands first")));
-    // By their times these are three starts.
+    // The timestamps indicate three starts.
     let starts = "step,loss,_timestamp\n30,2.0,1700000000.5\n20,2.25,1700000020.5\n10,2.5,1700000040.5\n";
     assert_eq!(seen(&read(starts)), [(0, 30, None), (1, 20, None), (2, 10, None)]);
     let lines = [4, 3, 2, 1].map(|step| format!("{{\"step\": {step}, \"loss\": {step}.5}}\n")).concat();
@@ -72,7 +73,7 @@ fn rows_with_the_newest_step_first_are_turned_round() {
     );
 }
 
-/// A row of validation stands beside the step, whichever comes first.
+/// A validation row is separate from the training row, in either order.
 #[test]
 fn rows_of_validation_do_not_replace_those_of_training() {
     let csv = "split,step,loss,lr\ntrain,10,2.5,0.5\nval,10,3.5,\nval,20,3.25,\ntrain,20,2.25,0.5\ntrain,30,2.0,0.5\n";
@@ -110,13 +111,13 @@ fn mixed_runs_of_a_table_are_segments() {
         })
         .collect();
     assert_eq!(losses(&read(&json)), expected);
-    // A run that restarts has two segments, and neither is that of the other run.
+    // A restarted run has two segments, and both differ from the other run's segment.
     let again = "run,step,loss\na,5,2.5\nb,1,3.5\na,4,2.25\nb,2,3.25\na,5,2.0\n";
     let places: Vec<_> = read(again).points.iter().map(|point| (point.segment, point.step)).collect();
     assert_eq!(places, [(0, 5), (1, 1), (1, 2), (2, 4), (2, 5)]);
 }
 
-/// 0.04 ms are no time of a step; samples of DeepSpeed are no steps.
+/// 0.04 ms is not a step time. DeepSpeed samples are not steps.
 #[test]
 fn samples_are_no_steps() {
     let bytes = [
@@ -135,7 +136,7 @@ fn samples_are_no_steps() {
     assert!(report.assumptions.iter().any(|told| told.starts_with("step times below 0.1 ms")), "{report:?}");
 }
 
-/// Ranks print one step with times that differ by little.
+/// Ranks print the same step with nearly equal times.
 #[test]
 fn ranks_that_print_one_step_are_no_restart() {
     let line = |rank: u32, step: u32, ms: f64| {
@@ -150,7 +151,7 @@ fn ranks_that_print_one_step_are_no_restart() {
     }
 }
 
-/// The first step after a restart is the last one before it, an hour later.
+/// The first step after a restart repeats the last step before it, one hour later.
 #[test]
 fn a_step_that_is_repeated_an_hour_later_is_a_restart() {
     let line = |time: &str, step: u32| {

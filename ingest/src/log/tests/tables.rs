@@ -1,4 +1,4 @@
-//! Tables of patterns of users.
+//! Tests for user-defined pattern tables.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn a_table_describes_lines() {
     );
     let json = r#"{"schema": "log-table/1", "line": [{"name": "Our trainer", "pattern": "^STEP (?P<step>\\d+) dt (?P<dt>[\\d.]+)", "fields": {"dt": "step_time ms"}}]}"#;
     assert_eq!(with(json, text).unwrap().points[1].step_time_s, Some(1.4));
-    // Its patterns go before those that are built in.
+    // User patterns have priority over built-in patterns.
     let own = TABLE.replace("^STEP ", "^step: ").replace(" dt ", "  loss: ");
     assert_eq!(with(&own, "step: 7  loss: 1500\n").unwrap().points[0].step_time_s, Some(1.5));
 }
@@ -61,7 +61,8 @@ fn a_table_that_is_wrong_is_refused_with_its_line() {
     }
 }
 
-/// Repetitions of repetitions are refused by their size; what is accepted takes time linear in the line.
+/// Nested repetitions are rejected by compiled size. Accepted patterns match in time linear in the
+/// line length.
 #[test]
 fn hostile_patterns_are_refused_or_cheap() {
     let table = |pattern: &str| format!("schema = \"log-table/1\"\n[[line]]\nname = \"x\"\npattern = '{pattern}'\n");

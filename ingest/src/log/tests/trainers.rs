@@ -1,18 +1,18 @@
-//! Trainers whose lines are `name: value` pairs, in the layouts that they print: steps, times and losses.
+//! Tests for trainers that print `name: value` pairs: steps, times and losses.
 
 use super::*;
 
-/// Step, time of a step and loss of every point.
+/// Step, step time and loss per point.
 fn seen(text: &str) -> Vec<(u64, Option<f64>, Option<f64>)> {
     read(text).points.iter().map(|point| (point.step, point.step_time_s, point.loss)).collect()
 }
 
-/// Tokens per second of the job and of one device.
+/// Tokens per second for the job and per device.
 fn rate(point: &Point) -> (Option<f64>, Option<f64>) {
     (point.tokens_per_s, point.tokens_per_s_per_device)
 }
 
-/// AMD's Megatron prints the value of the step and the average.
+/// AMD's Megatron prints the step value and the average.
 #[test]
 fn primus() {
     let point = one(
@@ -94,7 +94,7 @@ fn composer() {
     assert_eq!(rate(&points[0]), (None, Some(16384.0)));
 }
 
-/// The time of an iteration is of one microbatch, so that it is no step time.
+/// The iteration time covers one microbatch, so it is not a step time.
 #[test]
 fn litgpt() {
     let text = "Epoch 1 | iter 16 step 1 | loss train: 9.876, val: n/a | iter time: 234.56 ms (step) remaining time: 0:12:34\n\
@@ -140,7 +140,8 @@ fn small_trainers() {
     let text = "iter 0: loss 10.9, time 12345.00ms, mfu -100.00%\niter 10: loss 9.5, time 123.45ms, mfu 12.50%\n";
     assert_eq!(seen(text), [(0, Some(12.345), Some(10.9)), (10, Some(0.12345), Some(9.5))]);
     assert_eq!(read(text).points[1].mfu, Some(0.125));
-    // 123.5 ms and 125 ms since the start and 1,235 ms and 1,373 ms of training: the last step took 138 ms.
+    // 123.5 ms and 125 ms are averages since the start; 1,235 ms and 1,373 ms are training times.
+    // The last step took 138 ms.
     let text = "step:10/1480 train_loss:5.1 train_time:1235ms step_avg:123.50ms\nstep:11/1480 train_loss:5.0 train_time:1373ms step_avg:124.82ms\n";
     let points = read(text).points;
     assert_eq!(points[0].step_time_origin, Some(StepTimeOrigin::RunAverage));
@@ -184,13 +185,14 @@ fn deepspeed_breakdown_alone() {
         (true, Some(0.375), Some(StepTimeOrigin::Timers))
     );
     assert_eq!((log.points.len(), point.timers.len(), log.report.torn), (1, 5, 0));
-    // Beside lines that number steps the timers are the step's.
+    // If other lines contain step numbers, the timers belong to that step.
     let named = "[2023-11-07 01:55:23,711] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05], mom=[(0.9, 0.95)]\n";
     let point = one(&format!("{named}{text}"));
     assert_eq!((point.step, point.timers.len(), point.step_time_s), (10, 8, Some(0.375)));
 }
 
-/// 16 sequences of 8,192 tokens at 4,096 tokens/s on each of 8 devices are 4 s; without the size of the job, the clock says it.
+/// 16 sequences with 8,192 tokens at 4,096 tokens/s on each of 8 devices take 4 s. Without the job
+/// size, the clock gives the time.
 #[test]
 fn torchtitan_step_times() {
     let job = "[rank0]:[titan] 2025-03-01 10:20:00,250 - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [2, 4]\n\
@@ -206,7 +208,7 @@ fn torchtitan_step_times() {
     assert!(report.flop_formula.is_some_and(|formula| formula.starts_with("torchtitan")));
 }
 
-/// Docker wraps each line, and stamps it.
+/// Docker wraps each line and adds a timestamp.
 #[test]
 fn docker() {
     let text = "{\"log\":\"step: 20  loss: 11.5  tps: 4,376\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-01T10:20:30.500000000Z\"}\n\

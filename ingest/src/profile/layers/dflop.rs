@@ -1,17 +1,17 @@
-//! DFLOP's profiler (prof_engine.py): a data frame per module, of times (`thr_...csv`) or of memory (`mem_...csv`).
+//! DFLOP profiler (prof_engine.py): a data frame per module with times (`thr_...csv`) or memory
+//! (`mem_...csv`).
 //!
-//! A language model has `seq_len`, a vision encoder only `batch_size`. A twin whose name ends in `_skip_attn` is measured
-//! without attention.
+//! Language model files have `seq_len`; vision encoder files have only `batch_size`. A second file
+//! with the suffix `_skip_attn` is measured without attention.
 
 use super::super::table::{Row, Table};
 use super::super::{Hints, ProfileError, refused::Refused};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
-/// Columns of memory.
+/// Memory columns.
 const MEMORY: [(&str, Purpose); 3] =
     [("model_mem", Purpose::State), ("model_state_peak", Purpose::PeakState), ("fwd_peak", Purpose::Peak)];
 
-/// Reads every row.
 pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
     let format = ledger.profile.format.name();
     table.require(format, &["num_layers", "tp_size"])?;
@@ -26,7 +26,7 @@ pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) ->
     }
 }
 
-/// Which columns of the shape there are.
+/// Shape columns present in the file.
 #[derive(Debug, Clone, Copy)]
 struct Columns {
     tokens: bool,
@@ -71,7 +71,8 @@ fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Resul
             }
         }
     }
-    // Ten million MiB, or a thousand GiB, fit no device; ten megabytes, or one GiB, no model.
+    // Ten million MiB or a thousand GiB exceed device memory. Ten megabytes or one GiB are too
+    // small for a model.
     let (unit, name) = match largest {
         1e7.. => (1.0, "bytes"),
         1e3.. => (MEBIBYTE, "MiB"),

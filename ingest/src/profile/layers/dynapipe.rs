@@ -1,12 +1,13 @@
-//! DynaPipe's profiler (cost_models.py): a text file per configuration, a key and a number per line.
+//! DynaPipe profiler (cost_models.py): a text file per configuration with a key and a number per
+//! line.
 //!
-//! What was measured stands in the file's name: tensor-parallel degree, hidden size, heads, width of a head, width of the
-//! feed-forward, tokens, tokens that are decoded (of an encoder-decoder only), samples of a microbatch.
+//! The file name contains the configuration: tensor-parallel degree, hidden size, heads, head size,
+//! MLP width, tokens, decoder tokens (encoder-decoder only), samples per microbatch.
 
 use super::super::{Hints, ProfileError, refused::Refused};
 use super::{Footprint, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
-/// What a key says.
+/// Parsed key.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Forward(Part),
@@ -40,13 +41,12 @@ impl Key {
     }
 }
 
-/// Whether the first line that is not empty is one of such a file.
+/// True if the first non-empty line matches the format.
 pub(super) fn is(text: &str) -> bool {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     first.split_once(' ').is_some_and(|(key, value)| Key::read(key).is_some() && value.trim().parse::<f64>().is_ok())
 }
 
-/// Reads every line.
 pub(super) fn read(text: &str, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
     ledger.assume("times are in milliseconds and memory in MiB");
     let shape = configuration(&hints.name, ledger);
@@ -93,7 +93,7 @@ fn timing(shape: Shape, forward_s: Option<f64>, backward_s: Option<f64>) -> Timi
     Timing { shape, forward_s, backward_s, with_attention: true }
 }
 
-/// What the whole numbers of a name say, of its last part with seven or eight of them.
+/// Parses the configuration from the last part of the file name with seven or eight integers.
 fn configuration(name: &str, ledger: &mut Ledger) -> Shape {
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let numbers: Vec<u32> =

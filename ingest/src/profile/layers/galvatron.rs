@@ -1,8 +1,9 @@
-//! Galvatron's profiles of a model: times of a few layers at once, and their memory under several layouts.
+//! Galvatron model profiles: times for several layers together, and memory under several layouts.
 //!
-//! Keys are `layernum[2]_bsz1_seq2048` with a time, or, below a layout such as `1_2_4_sp` (pipeline, tensor and data
-//! parallel degrees), `layernum[2]_bsz8_seq2048_rank0_ms`, `_act` and `_act_peak` with memory. What it derives from these,
-//! under `layertype_` and `other_memory_`, is counted and left out.
+//! Keys are `layernum[2]_bsz1_seq2048` with a time, or, below a layout such as `1_2_4_sp`
+//! (pipeline, tensor and data parallel degrees), `layernum[2]_bsz8_seq2048_rank0_ms`, `_act` and
+//! `_act_peak` with memory. Derived values under `layertype_` and `other_memory_` are counted but
+//! not used.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use super::super::json::{Leaf, Pairs};
 use super::super::{ProfileError, refused::Refused};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
-/// A value: a number, or those of a layout.
+/// A number, or an object for a layout.
 enum Node {
     Leaf(Leaf),
     Layout(Vec<(String, Leaf)>),
@@ -61,7 +62,6 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// Reads every key.
 pub(super) fn read(text: &str, ledger: &mut Ledger) -> Result<(), ProfileError> {
     let json = |error: serde_json::Error| ProfileError::Json { detail: error.to_string() };
     let Pairs(pairs): Pairs<Node> = serde_json::from_str(text).map_err(json)?;
@@ -130,14 +130,14 @@ fn derived(key: &str, place: String) -> Refused {
     }
 }
 
-/// The tensor-parallel degree of a layout like `1_2_4_sp`.
+/// Returns the tensor-parallel degree in a layout such as `1_2_4_sp`.
 fn layout(key: &str) -> Option<u32> {
     let mut degrees = key.split('_').map_while(|part| part.parse::<u32>().ok());
     let (_, tensor_parallel, _) = (degrees.next()?, degrees.next()?, degrees.next()?);
     Some(tensor_parallel)
 }
 
-/// Layers, samples and tokens of a key, and what stands behind them.
+/// Returns layers, samples and tokens in a key, and the remaining text.
 fn numbers(key: &str) -> Option<(Shape, &str)> {
     let (layers, rest) = key.strip_prefix("layernum[")?.split_once("]_bsz")?;
     let (batch, rest) = rest.split_once("_seq")?;

@@ -1,41 +1,44 @@
-//! From measured layers to the time of one layer over the tokens of a microbatch.
+//! Derives the time per layer as a function of microbatch size.
 //!
-//! Files time several layers at once, with what surrounds them where there is no way to time them alone. Where the same microbatch was
-//! timed with two numbers of layers, the time of a layer is the difference over the layers between; otherwise it is the time over
-//! the layers.
+//! Files contain times for several layers together, which include surrounding modules if these
+//! cannot be timed separately. If the same microbatch is measured with two layer counts, the time
+//! per layer is the time difference divided by the layer difference. Otherwise it is the time
+//! divided by the layer count.
 
 use std::collections::BTreeMap;
 
 use super::{LayerProfile, Part, Shape, Timing};
 
-/// Fewest sizes of a table: a line has two points.
+/// Minimum number of sizes in a table: interpolation needs two points.
 const MIN: usize = 2;
 
-/// The time of one layer over the size of a microbatch.
+/// Time per layer by microbatch size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerTable {
-    /// Of which part of a model.
+    /// Model part.
     pub part: Part,
-    /// Of the backward pass; of the forward otherwise.
+    /// True for the backward pass, false for the forward pass.
     pub backward: bool,
-    /// Size, rising, and microseconds. The size is in tokens; of a vision encoder, whose files count no tokens, in images.
+    /// Size in increasing order, and time in microseconds. The size is in tokens; for vision
+    /// encoders, whose files contain no token counts, in images.
     pub points: Vec<[f64; 2]>,
-    /// Measurements behind the points: size as above, seconds of one layer.
+    /// Measurements used for the points: size, and seconds per layer.
     pub measured: Vec<[f64; 2]>,
 }
 
-/// What tables were made of measured layers, and what was left out.
+/// Tables derived from layer measurements, with notes about skipped data.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LayerTables {
-    /// Tables, each of a part and a pass.
+    /// One table per model part and pass.
     pub tables: Vec<LayerTable>,
-    /// Tensor-parallel degree of all of them, where files say it.
+    /// Common tensor-parallel degree, if the files contain it.
     pub tensor: Option<u32>,
-    /// What was chosen and left out, in words.
+    /// Notes about selected and skipped data.
     pub notes: Vec<String>,
 }
 
-/// Tables of the layers of all profiles together, at one tensor-parallel degree: `tensor`, or the one with the most timings.
+/// Builds layer tables from all profiles for a single tensor-parallel degree: `tensor`, or the
+/// degree with the most timings.
 pub fn tables(profiles: &[LayerProfile], tensor: Option<u32>) -> LayerTables {
     let mut made = LayerTables::default();
     let all: Vec<&Timing> = profiles.iter().flat_map(|profile| &profile.timings).collect();
@@ -77,7 +80,7 @@ pub fn tables(profiles: &[LayerProfile], tensor: Option<u32>) -> LayerTables {
     made
 }
 
-/// The degree with the most timings; of equal ones the least.
+/// Returns the degree with the most timings. The smaller degree wins a tie.
 fn most_timed(timings: &[&Timing]) -> Option<u32> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for degree in timings.iter().filter_map(|timing| timing.shape.tensor_parallel) {
@@ -86,10 +89,11 @@ fn most_timed(timings: &[&Timing]) -> Option<u32> {
     counts.into_iter().max_by_key(|&(degree, count)| (count, std::cmp::Reverse(degree))).map(|(degree, _)| degree)
 }
 
-/// The table of one part and pass, why there is none, or nothing where nothing was measured.
+/// Returns the table for a model part and pass, or the reason why none can be built. Returns `None`
+/// if nothing was measured.
 fn table(timings: &[&Timing], part: Part, backward: bool) -> Option<Result<LayerTable, String>> {
     let seconds = |timing: &Timing| if backward { timing.backward_s } else { timing.forward_s };
-    // By size, and of equal sizes by the length of a sequence, then by layers.
+    // Sorted by size, then by sequence length, then by layer count.
     let mut measured: BTreeMap<(u64, u32), BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
     for timing in timings.iter().filter(|timing| timing.shape.part == part) {
         let (Some(time), Some((size, length)), Some(layers)) =
@@ -115,7 +119,7 @@ fn table(timings: &[&Timing], part: Part, backward: bool) -> Option<Result<Layer
     Some(Ok(LayerTable { part, backward, points, measured }))
 }
 
-/// Tokens of the microbatch, or images where tokens are not told, and the length of a sequence.
+/// Returns microbatch size (tokens, or images without token counts) and sequence length.
 fn size(shape: &Shape) -> Option<(u64, u32)> {
     let batch = u64::from(shape.batch.unwrap_or(1));
     match shape.tokens {
@@ -124,7 +128,7 @@ fn size(shape: &Shape) -> Option<(u64, u32)> {
     }
 }
 
-/// Seconds of one layer, from the times of several numbers of layers.
+/// Returns seconds per layer from times for different layer counts.
 pub(in crate::profile) fn of_a_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec<f64> {
     let first_last = by_layers.first_key_value().zip(by_layers.last_key_value());
     if let Some(((few, short), (many, long))) = first_last
@@ -138,7 +142,7 @@ pub(in crate::profile) fn of_a_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec
     by_layers.iter().flat_map(|(layers, times)| times.iter().map(|time| time / f64::from(*layers))).collect()
 }
 
-/// The median, of an even number the upper one in the middle.
+/// Returns the median; for an even count the upper middle value.
 fn middle(times: &[f64]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -153,7 +157,8 @@ mod tests {
     use super::*;
     use crate::profile::Hints;
 
-    /// Two and four layers of 15 and 23 ms: a layer takes 4, the 7 that surround them are left out. Of bsz 2, 24 and 42: 9.
+    /// Two and four layers take 15 and 23 ms: 4 ms per layer, and 7 ms for surrounding modules. For
+    /// bsz 2, 24 and 42 ms: 9 ms per layer.
     #[test]
     fn what_surrounds_layers_is_taken_away() {
         let file = r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
@@ -177,7 +182,7 @@ mod tests {
         let made = tables(std::slice::from_ref(&profile), None);
         assert_eq!((made.tensor, made.tables.len(), made.notes.len()), (Some(2), 2, 1), "{made:?}");
         assert_eq!(made.tables[1].points, [[1024.0, 2000.0], [2048.0, 4000.0], [4096.0, 8000.0]]);
-        // One size is no table.
+        // A single size does not form a table.
         let one = tables(&[profile], Some(1));
         assert!(one.tables.is_empty() && one.notes.len() == 3, "{one:?}");
     }

@@ -1,4 +1,4 @@
-//! Profiles as planners' profilers write them.
+//! Tests with profiles in the format of each planner's profiler.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tables of aiconfigurator.
+//! Tests for aiconfigurator tables.
 
 use super::*;
 
@@ -21,7 +21,7 @@ TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,int8_wo,4096,1536,8192,0.3
     assert!(refusal(&mixed).contains("the rows are of several devices, NVIDIA B200 and NVIDIA H100 80GB HBM3"));
 }
 
-/// 500 us under `latency_us`; two columns of times are no table of aiconfigurator.
+/// 500 us under `latency_us`. A table with two time columns is not an aiconfigurator table.
 #[test]
 fn the_unit_of_aiconfigurator_is_in_the_name_of_the_column() {
     let file = "device,op_name,gemm_dtype,m,n,k,latency_us\nNVIDIA H200,gemm,bfloat16,4096,1536,8192,500\n";
@@ -63,7 +63,8 @@ NVIDIA B200,context_attention,4,2048,32,8,128,0,bfloat16,fp8,0,0.4
     assert_eq!(kernels(&super::profile(encoder)), [attention(32.0, false)]);
 }
 
-/// 33,554,432 halves are 64 MiB. 4,096 tokens to 2 of 8 experts are 1,024 each; 3 x 7,168 columns on 2 devices.
+/// 33,554,432 half-precision elements are 64 MiB. 4,096 tokens routed to 2 of 8 experts are 1,024
+/// per expert; 3 x 7,168 columns on 2 devices.
 #[test]
 fn aiconfigurator_messages_count_elements_and_experts_are_grouped() {
     let file = "device,op_name,nccl_dtype,num_gpus,message_size,latency

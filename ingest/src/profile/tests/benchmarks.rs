@@ -1,4 +1,4 @@
-//! Output of benchmarks of collectives: nccl-tests and all_reduce_bench.
+//! Tests for collective benchmark output: nccl-tests and all_reduce_bench.
 
 use super::*;
 
@@ -20,7 +20,8 @@ const NCCL_TESTS: &str = "\
 # Avg bus bandwidth    : 71.9
 ";
 
-/// 64 MiB in 700 us: 95.87 GB/s, times 2 x 3 / 4 is 143.8 on the bus of 4, so that it is an all-reduce.
+/// 64 MiB in 700 us: 95.87 GB/s. Factor 2 x 3 / 4 gives bus bandwidth 143.8 for 4 devices, so it is
+/// an all-reduce.
 #[test]
 fn nccl_tests_text_is_read_out_of_place() {
     let profile = profile(NCCL_TESTS);
@@ -33,7 +34,8 @@ fn nccl_tests_text_is_read_out_of_place() {
     assert_eq!(kernels(&super::profile(&tagged)), kernels(&profile));
 }
 
-/// Named by its program, and without the lines of ranks: 95.87 to 71.9 GB/s is 3 / 4, so 4 devices gather.
+/// The program name gives the collective. Without rank lines, the ratio of 71.9 to 95.87 GB/s is 3
+/// / 4, so 4 devices gather.
 #[test]
 fn nccl_tests_find_the_collective_and_the_devices() {
     let gather = |named: &str| {
@@ -56,7 +58,8 @@ fn nccl_tests_find_the_collective_and_the_devices() {
     );
 }
 
-/// 95.87 GB/s, times 2 x 15 / 16 is 179.76 on the bus of 16: more devices than a node has, of nodes that nothing names.
+/// 95.87 GB/s with factor 2 x 15 / 16 is bus bandwidth 179.76 for 16 devices: more than a typical
+/// node, without host names.
 #[test]
 fn nccl_tests_of_several_nodes_need_the_hosts_or_a_name() {
     let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
@@ -67,7 +70,8 @@ fn nccl_tests_of_several_nodes_need_the_hosts_or_a_name() {
     assert!(named.report.assumptions.iter().any(|line| line == "a node has 8 devices, by the file's name"));
 }
 
-/// NCCL_TESTS_SPLIT: two groups of two devices, one of each node. 95.87 GB/s is 1 x 95.87 on the bus of 2.
+/// NCCL_TESTS_SPLIT: two groups with two devices each, one per node. The factor for bus bandwidth
+/// among 2 devices is 1.
 #[test]
 fn groups_of_nccl_tests_run_their_own_collective() {
     let split = NCCL_TESTS
@@ -92,7 +96,7 @@ fn ranks_of_several_devices_are_refused() {
     );
 }
 
-/// Four lines of ranks and a ratio of 1: two devices took part.
+/// Four rank lines with ratio 1: two devices participated.
 #[test]
 fn the_ratio_of_the_bandwidths_counts_the_devices() {
     let text = NCCL_TESTS.replace("143.80", "95.87");
@@ -103,7 +107,7 @@ fn the_ratio_of_the_bandwidths_counts_the_devices() {
     assert!(profile.report.assumptions.iter().any(|line| line == said), "{:?}", profile.report.assumptions);
 }
 
-/// 0.7 ms in a file with `(ms)` in the header, and 0.7 us in one with `(us)`: 95.87 GB/s belong to 700 us.
+/// 0.7 ms with `(ms)` in the header, and 0.7 us with `(us)`: 95.87 GB/s corresponds to 700 us.
 #[test]
 fn the_unit_of_nccl_tests_is_that_of_the_header() {
     let short = NCCL_TESTS.replace("700.0", "0.700").replace("38.45", "0.03845");
@@ -117,7 +121,7 @@ fn the_unit_of_nccl_tests_is_that_of_the_header() {
     assert_eq!(kernels(&super::profile(&tagged)).len(), 2);
 }
 
-/// The two ends of a send and receive, whatever the bandwidths are.
+/// A send and receive has two ranks, for any bandwidth.
 #[test]
 fn nccl_tests_of_sendrecv_have_two_ranks() {
     let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
@@ -126,7 +130,7 @@ fn nccl_tests_of_sendrecv_have_two_ranks() {
     assert_eq!(kernels(&profile)[1], collective(Operation::SendReceive, 64.0, 2, 2));
 }
 
-/// 12 of the values of 64 MiB are wrong: the row is refused, and the report names the failed check.
+/// 12 values at 64 MiB are wrong: the row is rejected, and the report includes the failed check.
 #[test]
 fn wrong_results_of_nccl_tests_are_refused() {
     let text = NCCL_TESTS
@@ -138,7 +142,7 @@ fn wrong_results_of_nccl_tests_are_refused() {
     assert_eq!(reason, "a row whose results are wrong (#wrong is not 0)");
     assert!(place.starts_with("row 14: 67108864"), "{place}");
     assert!(profile.report.assumptions.iter().any(|line| line.contains("FAILED")), "{:?}", profile.report);
-    // What was not checked is taken, and values that are wrong in place do not count.
+    // Unchecked results are accepted, and wrong in-place results are ignored.
     let unchecked = super::profile(&NCCL_TESTS.replace("143.80      0", "143.80    N/A"));
     assert_eq!((kernels(&unchecked).len(), refused(&unchecked).len()), (2, 0));
     let in_place = super::profile(&NCCL_TESTS.replace("145.89      0", "145.89      7"));
@@ -169,7 +173,8 @@ fn nccl_tests_json_is_read() {
     assert_eq!(refused(&profile), [("a row without an out-of-place time", 1, "result 2")]);
 }
 
-/// Two ranks, two trials: the first is a warm-up. 4 GB twice in bits, 64e9 / 1.28e12 bps, is 50 ms; 0.64 / 1.28 is 1 / 2.
+/// Two ranks, two trials; the first trial is warm-up. 4 GB counted twice in bits, 64e9 / 1.28e12
+/// bps, is 50 ms; 0.64 / 1.28 is 1 / 2.
 #[test]
 fn all_reduce_bench_blocks_are_trials_of_ranks() {
     let block = |rank: u32, bits: &str, bus: &str| {
@@ -191,7 +196,8 @@ fn all_reduce_bench_blocks_are_trials_of_ranks() {
     assert_eq!(refused(&profile), [("the first trial of a rank", 2, "row 7")]);
 }
 
-/// 1 GiB at 161.06 GB/s on the bus of 4 takes 2 x 3 / 4 x 1,073,741,824 / 161.06e9 = 10,000 us.
+/// 1 GiB at bus bandwidth 161.06 GB/s among 4 devices takes 2 x 3 / 4 x 1,073,741,824 / 161.06e9 =
+/// 10,000 us.
 #[test]
 fn all_reduce_bench_tables_are_payloads() {
     let text = "The average bandwidth of all_reduce over 4 ranks (5 warmups / 20 trials):\n

@@ -1,4 +1,4 @@
-//! Nodes and what they wait for.
+//! Node graph with dependencies.
 
 use std::collections::HashMap;
 
@@ -6,35 +6,27 @@ use super::super::build::Builder;
 use super::super::kind::Kind;
 use super::super::{Limits, TraceError};
 
-/// A node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
-    /// Its number.
     pub(super) id: Option<u64>,
-    /// Its name.
     pub(super) name: String,
-    /// Its type.
     pub(super) kind: u64,
-    /// Nodes whose data it needs.
+    /// Data dependencies.
     pub(super) data: Vec<u64>,
-    /// Nodes that must be done before it for another reason.
+    /// Control dependencies.
     pub(super) control: Vec<u64>,
-    /// When it started; zero says nothing.
+    /// Start time; zero means unknown.
     pub(super) start_ns: Option<u64>,
-    /// How long it took.
     pub(super) duration_ns: Option<u64>,
-    /// Whether it ran on the host.
     pub(super) on_host: bool,
 }
 
 impl Node {
-    /// Number of its dependencies.
     pub(super) fn dependencies(&self) -> usize {
         self.data.len() + self.control.len()
     }
 }
 
-/// The nodes of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     index: HashMap<u64, usize>,
@@ -42,14 +34,13 @@ pub(super) struct Graph {
     edges: usize,
 }
 
-/// Last time at which anything may start: 292 years, so that no start and duration are too much for 64 bits together.
+/// Maximum start time, 292 years, so that start plus duration fits in 64 bits.
 const LAST_NS: u64 = i64::MAX as u64;
 
-/// The lanes of the one process, by what runs on them.
+/// Lane names in the single process.
 const LANES: [&str; 3] = ["host", "compute", "communication"];
 
 impl Graph {
-    /// Adds a node.
     pub(super) fn push(&mut self, mut node: Node, builder: &mut Builder<'_>, limits: &Limits) {
         let Some(id) = node.id else { return builder.report.skip("a node without an id") };
         if self.index.contains_key(&id) {
@@ -64,7 +55,7 @@ impl Graph {
         self.nodes.push(node);
     }
 
-    /// Makes slices of the nodes.
+    /// Converts nodes to slices.
     pub(super) fn lay(&self, builder: &mut Builder<'_>) -> Result<(), TraceError> {
         let earliest = self.earliest(builder)?;
         let timed = self.nodes.iter().any(|node| node.start_ns.is_some_and(|start| start > 0));
@@ -94,7 +85,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The earliest start of each node, in nanoseconds. Control dependencies on a cycle are ignored and counted.
+    /// Computes the earliest start per node in nanoseconds. Control dependencies on a cycle are
+    /// ignored and counted.
     fn earliest(&self, builder: &mut Builder<'_>) -> Result<Vec<u64>, TraceError> {
         let mut before: Vec<Vec<u32>> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -109,7 +101,7 @@ impl Graph {
         if waiting.is_empty() {
             return Ok(earliest);
         }
-        // A cycle lies within one component, so that no cycle is left but those of data dependencies.
+        // A cycle lies within a single component. Afterwards only data dependency cycles remain.
         let component = components(&before);
         let mut ignored = 0_u64;
         for (at, node) in self.nodes.iter().enumerate() {
@@ -133,7 +125,7 @@ impl Graph {
         Ok(earliest)
     }
 
-    /// The earliest start of each node, and the nodes that never start because they wait for each other.
+    /// Returns the earliest start per node, and the nodes on or after a cycle.
     fn order(&self, before: &[Vec<u32>]) -> (Vec<u64>, Vec<usize>) {
         let mut waiting: Vec<usize> = before.iter().map(Vec::len).collect();
         let mut waited_for: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
@@ -159,7 +151,8 @@ impl Graph {
         (earliest, stuck)
     }
 
-    /// The identifiers of a cycle among the nodes that never start: from any of them, going back long enough ends in one.
+    /// Returns the node identifiers of a cycle. Walking backwards from any stuck node eventually
+    /// enters a cycle.
     fn cycle(&self, before: &[Vec<u32>], stuck: &[usize]) -> Vec<u64> {
         let previous =
             |at: usize| before[at].iter().map(|&other| other as usize).find(|other| stuck.binary_search(other).is_ok());
@@ -183,7 +176,7 @@ impl Graph {
     }
 }
 
-/// The strongly connected component of every node (Tarjan, 1972), without recursion.
+/// Computes strongly connected components (Tarjan, 1972), without recursion.
 fn components(next: &[Vec<u32>]) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let count = next.len();

@@ -1,4 +1,4 @@
-//! An event, member by member in any order.
+//! Event parser. Members may appear in any order.
 
 use std::io::Read;
 
@@ -6,36 +6,30 @@ use super::super::collective::Collective;
 use super::super::decimal::{Exact, nanos};
 use crate::json::{JsonError, Scanner, Token};
 
-/// A time of an event.
+/// Time value of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Time {
-    /// There is none.
     #[default]
     Missing,
-    /// It is no number, or beyond the range.
+    /// Not a number, or out of range.
     Wrong,
-    /// It is this.
     At(Exact),
 }
 
-/// What is needed of an event. One is filled again and again, so that its texts keep their memory.
+/// Required event data. The struct is reused to avoid string allocations.
 #[derive(Debug, Default)]
 pub(super) struct Event {
-    /// The phase, one ASCII character; zero where there is none.
+    /// Phase as an ASCII character; zero if missing.
     pub(super) phase: u8,
-    /// The category.
     pub(super) category: String,
-    /// The name.
     pub(super) name: String,
-    /// The process: a quote stands before texts, so that "0" is another one than 0.
+    /// Process. Text identifiers have a quote prefix, so that "0" differs from 0.
     pub(super) pid: String,
-    /// The thread, likewise.
+    /// Thread, in the same form.
     pub(super) tid: String,
-    /// The identifier of an arrow, likewise.
+    /// Flow identifier, in the same form.
     pub(super) id: String,
-    /// When.
     pub(super) time: Time,
-    /// How long.
     pub(super) duration: Time,
     /// `args.name` or `args.labels`.
     pub(super) text: String,
@@ -43,20 +37,20 @@ pub(super) struct Event {
     pub(super) sort_index: Option<i64>,
     /// `args.bytes`.
     pub(super) bytes: Option<u64>,
-    /// Numbers among the arguments of a counter.
+    /// Numeric counter arguments.
     pub(super) numbers: Vec<(String, f64)>,
-    /// What the arguments say of a message.
+    /// Collective data in the arguments.
     pub(super) collective: Collective,
 }
 
-/// Longest identifier of a process or thread, in characters.
+/// Maximum process or thread identifier length in characters.
 const ID_CHARS: usize = 200;
-/// Longest name of a process or thread, in characters.
+/// Maximum process or thread name length in characters.
 pub(super) const TEXT_CHARS: usize = 500;
-/// Most series of a counter.
+/// Maximum series per counter.
 const MAX_SERIES: usize = 64;
 
-/// A member that is needed.
+/// Members used by the parser.
 #[derive(Debug, Clone, Copy)]
 enum Member {
     Phase,
@@ -72,12 +66,12 @@ enum Member {
 }
 
 impl Event {
-    /// What people are shown of an identifier.
+    /// Returns the display form of an identifier.
     pub(super) fn shown(id: &str) -> &str {
         id.strip_prefix('"').unwrap_or(id)
     }
 
-    /// Reads an event whose brace is open.
+    /// Parses an event after its opening brace.
     pub(super) fn read<R: Read>(&mut self, scanner: &mut Scanner<R>, power: i32) -> Result<(), JsonError> {
         self.clear();
         loop {
@@ -134,9 +128,9 @@ impl Event {
         self.collective = Collective::default();
     }
 
-    /// Reads arguments whose brace is open.
+    /// Parses arguments after the opening brace.
     fn arguments<R: Read>(&mut self, scanner: &mut Scanner<R>) -> Result<(), JsonError> {
-        /// Arguments of a message are told by their first letters; most events have none of them.
+        /// Keys of collective arguments. Most events have none.
         const MESSAGE: [&str; 11] = [
             "Collective name",
             "dtype",
@@ -159,7 +153,7 @@ impl Event {
                 }
                 _ => return Ok(()),
             };
-            // Arguments may stand before the phase.
+            // Arguments may precede the phase.
             if !(message || known || matches!(self.phase, b'C' | 0)) {
                 scanner.skip()?;
                 continue;
@@ -174,7 +168,7 @@ impl Event {
                     match series.as_str() {
                         "sort_index" => self.sort_index = text.parse().ok(),
                         "bytes" => self.bytes = text.parse().ok(),
-                        // AMD's profiler writes numbers as text, and this name.
+                        // AMD's profiler uses this name and writes numbers as text.
                         "size" => self.bytes = self.bytes.or_else(|| text.parse().ok()),
                         _ => {}
                     }
@@ -191,7 +185,7 @@ impl Event {
     }
 }
 
-/// Passes over the rest of a value that was opened and is not needed.
+/// Skips the remainder of an unused value.
 fn close<R: Read>(scanner: &mut Scanner<R>, depth: usize) -> Result<(), JsonError> {
     while scanner.depth() > depth {
         if scanner.next()? == Token::End {
@@ -207,7 +201,7 @@ fn set(slot: &mut String, prefix: &str, text: &str) {
     slot.push_str(text);
 }
 
-/// Identifiers are numbers or texts; anything else is one that has no name.
+/// Identifiers are numbers or text. Other values count as missing.
 fn identify(slot: &mut String, token: Token<'_>) {
     match token {
         Token::Number(text) => set(slot, "", text),
@@ -221,7 +215,7 @@ fn identify(slot: &mut String, token: Token<'_>) {
     }
 }
 
-/// Some write times as text.
+/// Some writers use text for times.
 fn time(token: Token<'_>, power: i32) -> Time {
     match token {
         Token::Number(text) | Token::String(text) => nanos(text, power).map_or(Time::Wrong, Time::At),

@@ -1,14 +1,14 @@
-//! The job that a trace's rank belongs to: Kineto's `distributedInfo`.
+//! Job information of the traced rank: Kineto's `distributedInfo`.
 
 use std::io::Read;
 
 use super::super::table::{Distributed, Group};
 use crate::json::{JsonError, Scanner, Token};
 
-/// Most groups that are kept, and most ranks of one.
+/// Maximum number of groups, and of ranks per group.
 const MOST: usize = 100_000;
 
-/// Reads the value that follows; none where it is no object.
+/// Parses the next value; `None` if it is not an object.
 pub(super) fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<Option<Distributed>, JsonError> {
     let depth = scanner.depth();
     if scanner.next()? != Token::BeginObject {
@@ -33,7 +33,7 @@ pub(super) fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<Option<Distribut
     }
 }
 
-/// Reads groups whose bracket is open.
+/// Parses groups after the opening bracket.
 fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<(), JsonError> {
     while scanner.next()? == Token::BeginObject {
         let mut group = Group::default();
@@ -51,7 +51,7 @@ fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<
                         }
                     }
                 }
-                // On demand, the profiler writes the list as text: "[0, 1]", or "{}" where it has none.
+                // On-demand profiling writes the list as text: "[0, 1]", or "{}" if empty.
                 ("ranks", Token::String(text)) => {
                     let ranks = text.split(|c: char| !c.is_ascii_digit()).filter_map(|rank| rank.parse::<u32>().ok());
                     group.ranks.extend(ranks.take(MOST));
@@ -67,7 +67,7 @@ fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<
     Ok(())
 }
 
-/// Passes over the rest of a value that was opened and is not needed.
+/// Skips the remainder of an unused value.
 fn close<R: Read>(scanner: &mut Scanner<R>, depth: usize) -> Result<(), JsonError> {
     while scanner.depth() > depth {
         if scanner.next()? == Token::End {

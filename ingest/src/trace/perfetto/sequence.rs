@@ -1,45 +1,45 @@
-//! The state of one sequence of packets: interned texts, defaults and clocks of its own.
+//! State of a packet sequence: interned strings, defaults and sequence-scoped clocks.
 
 use std::collections::HashMap;
 
 use crate::protobuf::{Broken, Value, fields};
 
-/// First number of the clocks that a sequence defines for itself; smaller ones are shared, larger ones global.
+/// First identifier of sequence-scoped clocks. Smaller identifiers are shared, larger ones global.
 const FIRST_OWN_CLOCK: u64 = 64;
 const LAST_OWN_CLOCK: u64 = 127;
-/// Most interned texts of one sequence, and most bytes of one of them.
+/// Maximum interned strings per sequence, and maximum string length in bytes.
 const MAX_TEXTS: usize = 1 << 20;
 const MAX_BYTES: usize = 4096;
 
-/// The state of a sequence, which a packet with the flag `SEQ_INCREMENTAL_STATE_CLEARED` empties.
+/// State of a packet sequence. A packet with the flag `SEQ_INCREMENTAL_STATE_CLEARED` resets it.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     names: HashMap<u64, Box<str>>,
     categories: HashMap<u64, Box<str>>,
-    /// Track of events that name none.
+    /// Track for events without a track.
     pub(super) default_track: Option<u64>,
     default_clock: Option<u64>,
     clocks: HashMap<u64, Clock>,
 }
 
-/// A clock of a sequence.
+/// A sequence-scoped clock.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     unit_ns: u64,
     is_incremental: bool,
-    /// Its value at the snapshot or, where it is incremental, at the last packet.
+    /// Value at the snapshot; for an incremental clock, at the last packet.
     value: u64,
-    /// Time of a shared clock at that value, in nanoseconds.
+    /// Shared clock time at this value in nanoseconds.
     time_ns: u64,
 }
 
 impl Sequence {
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Adds the texts of an `InternedData {1 event_categories, 2 event_names}`, entries `{1 iid, 2 name}`.
+    /// Adds strings from `InternedData {1 event_categories, 2 event_names}` with entries `{1 iid, 2
+    /// name}`.
     pub(super) fn intern(&mut self, data: &[u8]) -> Result<(), Broken> {
         for field in fields(data) {
             let (number, Value::Bytes(entry)) = field? else { continue };
@@ -65,7 +65,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// Takes `TracePacketDefaults {11 track_event_defaults {11 track_uuid}, 58 timestamp_clock_id}`.
+    /// Reads `TracePacketDefaults {11 track_event_defaults {11 track_uuid}, 58
+    /// timestamp_clock_id}`.
     pub(super) fn set_defaults(&mut self, defaults: &[u8]) -> Result<(), Broken> {
         (self.default_track, self.default_clock) = (None, None);
         for field in fields(defaults) {
@@ -84,7 +85,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// Takes a `ClockSnapshot {1 clocks {1 clock_id, 2 timestamp, 3 is_incremental, 4 unit_multiplier_ns}}`.
+    /// Reads `ClockSnapshot {1 clocks {1 clock_id, 2 timestamp, 3 is_incremental, 4
+    /// unit_multiplier_ns}}`.
     pub(super) fn snapshot(&mut self, snapshot: &[u8]) -> Result<(), Broken> {
         let mut own = Vec::new();
         let mut shared_ns = None;
@@ -113,8 +115,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// The time of a packet in nanoseconds of a shared clock, or `None` where its clock is unknown. Timestamps of an
-    /// incremental clock are differences to the packet before.
+    /// Returns the packet time on a shared clock in nanoseconds, or `None` for an unknown clock.
+    /// Incremental clock timestamps are differences from the previous packet.
     pub(super) fn time(&mut self, timestamp: u64, clock: Option<u64>) -> Option<u64> {
         let Some(id) = clock.or(self.default_clock).filter(|id| (FIRST_OWN_CLOCK..=LAST_OWN_CLOCK).contains(id)) else {
             return Some(timestamp);
@@ -130,12 +132,10 @@ impl Sequence {
         Some(if later { clock.time_ns.saturating_add(distance) } else { clock.time_ns.saturating_sub(distance) })
     }
 
-    /// The interned name of an event.
     pub(super) fn name(&self, id: u64) -> Option<&str> {
         self.names.get(&id).map(AsRef::as_ref)
     }
 
-    /// The interned category of an event.
     pub(super) fn category(&self, id: u64) -> Option<&str> {
         self.categories.get(&id).map(AsRef::as_ref)
     }

@@ -1,28 +1,27 @@
-//! Tracks: names, and the process or track above each.
+//! Tracks: names and parent processes or tracks.
 
 use std::collections::HashMap;
 
 use crate::protobuf::{Broken, Value, fields};
 
-/// A track.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Track {
-    /// Its name, or that of its thread or process; may be empty.
+    /// Track name, or its thread or process name; possibly empty.
     pub(super) name: String,
     parent: Option<u64>,
-    /// Process of a thread.
+    /// Process of a thread track.
     thread_of: Option<u64>,
 }
 
-/// The tracks of a trace, by their identifiers.
+/// Tracks by identifier.
 #[derive(Debug, Default)]
 pub(super) struct Tracks {
     tracks: HashMap<u64, Track>,
-    /// Tracks of processes, by the number of the process.
+    /// Process tracks by process number.
     processes: HashMap<u64, u64>,
 }
 
-/// Outcome of a descriptor.
+/// Result of reading a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Described {
     Kept,
@@ -31,8 +30,8 @@ pub(super) enum Described {
 }
 
 impl Tracks {
-    /// Takes a `TrackDescriptor {1 uuid, 2 name, 3 process {1 pid, 6 process_name}, 4 thread {1 pid, 5 thread_name},
-    /// 5 parent_uuid, 10 static_name}`, unless there are `most` tracks already.
+    /// Reads `TrackDescriptor {1 uuid, 2 name, 3 process {1 pid, 6 process_name}, 4 thread {1 pid,
+    /// 5 thread_name}, 5 parent_uuid, 10 static_name}`, unless there are already `most` tracks.
     pub(super) fn describe(&mut self, descriptor: &[u8], most: usize, most_bytes: usize) -> Result<Described, Broken> {
         let clip =
             |value: Value<'_>| -> String { value.text().unwrap_or_default().chars().take(most_bytes / 4).collect() };
@@ -73,7 +72,7 @@ impl Tracks {
         if let Some(process) = process {
             self.processes.insert(process, uuid);
         }
-        // A later descriptor without a name adds to the earlier one.
+        // A later descriptor without a name extends the earlier one.
         if let Some(earlier) =
             self.tracks.get(&uuid).filter(|earlier| track.name.is_empty() && !earlier.name.is_empty())
         {
@@ -83,7 +82,7 @@ impl Tracks {
         Ok(Described::Kept)
     }
 
-    /// The track, and the identifier and name of the track or process above it; a track by itself is its own.
+    /// Returns the track with identifier and name of its parent. A root track is its own parent.
     pub(super) fn find(&self, uuid: u64) -> (Track, u64, String) {
         let track = self.tracks.get(&uuid).cloned().unwrap_or_default();
         let process = track.thread_of.and_then(|process| self.processes.get(&process).copied());

@@ -1,19 +1,19 @@
-//! Chakra: both forms, cycles and broken messages.
+//! Chakra tests: both formats, cycles and malformed messages.
 
 use super::*;
 
-/// A message with its length.
+/// Adds a length prefix.
 fn message(bytes: &[u8]) -> Vec<u8> {
     [&[bytes.len() as u8], bytes].concat()
 }
 
-/// A node: its number, the numbers before it, its type, microseconds.
+/// Builds a node with identifier, control dependencies, type and microseconds.
 fn node(id: u8, before: &[u8], kind: u8, micros: u8) -> Vec<u8> {
     let name = [&[0x12, 2, b'n'], &[b'0' + id % 10][..]].concat();
     message(&[&[0x08, id], &name[..], &[0x18, kind, 0x22, before.len() as u8], before, &[0x38, micros]].concat())
 }
 
-/// The same with data dependencies in place of control dependencies.
+/// Builds a node with data dependencies instead.
 fn data_node(id: u8, before: &[u8], kind: u8, micros: u8) -> Vec<u8> {
     let mut bytes = node(id, before, kind, micros);
     let at = bytes.iter().position(|&byte| byte == 0x22).expect("a list");
@@ -25,7 +25,7 @@ pub(super) fn metadata() -> Vec<u8> {
     message(b"\x12\x10\x0a\x06schema\xea\x01\x051.0.1")
 }
 
-/// Node 2 waits for 1, node 3 for both and one that is not there: 0-5, 5-8, 8-9 microseconds.
+/// Node 2 depends on 1, node 3 on both and on a missing node: 0-5, 5-8, 8-9 microseconds.
 #[test]
 fn chakra() {
     let bytes =
@@ -56,8 +56,9 @@ fn chakra() {
     assert_eq!((trace.format, trace.report.cut), (Format::Chakra, false));
 }
 
-/// Node 1 waits for itself, 2 and 3 for each other, all by control dependencies; 3 needs the data of 2 and 4 that of 3, also as a
-/// control dependency: 0-5, 0-3, 3-4, 4-6 microseconds, with the three dependencies on cycles ignored.
+/// Node 1 depends on itself, 2 and 3 on each other, all by control dependencies. Node 3 needs data
+/// from 2, and 4 from 3, also as a control dependency: 0-5, 0-3, 3-4, 4-6 microseconds. The three
+/// dependencies on cycles are ignored.
 #[test]
 fn chakra_cycles_of_control_dependencies_are_ignored() {
     let json = r#"{"workload_graph":[{"id":1,"name":"n1","type":4,"ctrl_deps":[1],"runtime":5},
@@ -95,7 +96,8 @@ fn chakra_errors_have_a_place() {
     assert!(matches!(try_read(&huge), Err(TraceError::Message { .. })));
 }
 
-/// Three nodes of 292 years in a row, and one that is said to start in 584 years (18,446,744,073,709,551 microseconds).
+/// Three consecutive nodes with 292 years each, and one with a stated start after 584 years
+/// (18,446,744,073,709,551 microseconds).
 #[test]
 fn chakra_ends_before_64_bits_do() {
     let row =

@@ -1,8 +1,8 @@
-//! Perfetto: interned names, default tracks, clocks of sequences.
+//! Perfetto tests: interned names, default tracks, sequence-scoped clocks.
 
 use super::*;
 
-/// The track "rank 0" and its slice 0F0 from 1000 to 2000 ns.
+/// Track "rank 0" with slice 0F0 from 1000 to 2000 ns.
 #[test]
 fn perfetto() {
     let bytes =
@@ -21,12 +21,10 @@ fn perfetto() {
     }
 }
 
-/// A field of bytes.
 fn bytes_field(number: u32, bytes: &[u8]) -> Vec<u8> {
     [varint((u64::from(number) << 3) | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
 
-/// A field of a whole number.
 fn number_field(number: u32, value: u64) -> Vec<u8> {
     [varint(u64::from(number) << 3), varint(value)].concat()
 }
@@ -41,12 +39,11 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A packet of a sequence.
 fn packet(sequence: u64, fields: &[Vec<u8>]) -> Vec<u8> {
     bytes_field(1, &[number_field(10, sequence), fields.concat()].concat())
 }
 
-/// An event of a type with a name by its number, as the SDK writes it.
+/// Builds an event with an interned name, as written by the SDK.
 fn interned(kind: u64, name: Option<u64>) -> Vec<u8> {
     bytes_field(11, &[number_field(9, kind), name.map_or_else(Vec::new, |name| number_field(10, name))].concat())
 }
@@ -55,8 +52,9 @@ fn entry(number: u32, id: u64, name: &str) -> Vec<u8> {
     bytes_field(number, &[number_field(1, id), bytes_field(2, name.as_bytes())].concat())
 }
 
-/// Two sequences number their names from 1. The second clears its state and defines 1 again; then 2 is undefined. Its
-/// clock counts microseconds from the packet before, from 5 microseconds of the shared clock on.
+/// Both sequences number names from 1. The second clears its state and redefines 1, so 2 is
+/// undefined. Its clock counts microseconds from the previous packet, starting at 5 microseconds on
+/// the shared clock.
 #[test]
 fn perfetto_names_by_number() {
     let track =
@@ -119,7 +117,8 @@ fn perfetto_names_by_number() {
     );
 }
 
-/// A thread of a process, by their descriptors, and a whole slice as Chrome writes it: 3 microseconds from 10.
+/// Thread and process descriptors, and a complete slice as written by Chrome: 3 microseconds from
+/// 10.
 #[test]
 fn perfetto_threads_and_whole_slices() {
     let process = bytes_field(3, &[number_field(1, 77), bytes_field(6, b"trainer")].concat());
