@@ -58,9 +58,9 @@ const fn name(name: &'static str, what: &'static str, default: &'static str) -> 
 
 pub(super) const GPU: Column = name("gpu", "a cluster preset, or a usual name such as H100-SXM", "a100-80gb");
 pub(super) const N_GPUS: Column = whole("n_gpus", 1, MAX_DEVICES, "tp x pp x cp x dp");
-pub(super) const GPUS_PER_NODE: Column = whole("gpus_per_node", 1, 256, "as the preset, 8; n_gpus where that is less");
-pub(super) const MODEL: Column = name("model", "a model preset; a label where layers and hidden are given", "none");
-pub(super) const PRESET: Column = name("preset", "a model preset; goes before model", "none");
+pub(super) const GPUS_PER_NODE: Column = whole("gpus_per_node", 1, 256, "value in the preset, 8; n_gpus if smaller");
+pub(super) const MODEL: Column = name("model", "a model preset; a label if layers and hidden are given", "none");
+pub(super) const PRESET: Column = name("preset", "a model preset; has priority over model", "none");
 pub(super) const LAYERS: Column = whole("layers", 1, 1024, "32");
 pub(super) const HIDDEN: Column = whole("hidden", 16, 131_072, "4096");
 pub(super) const HEADS: Column = whole("heads", 1, 1024, "hidden / 128, at least 1");
@@ -72,7 +72,7 @@ pub(super) const GATED: Column = flag("gated", "false");
 pub(super) const SEQ_LEN: Column = whole("seq_len", 1, 16_777_216, "2048");
 pub(super) const CAUSAL: Column = flag("causal", "true");
 pub(super) const N_EXPERTS: Column = whole("n_experts", 0, 1024, "0; 0 and 1 are a dense model");
-pub(super) const TOP_K: Column = whole("top_k", 0, 1024, "2; without meaning in a dense model");
+pub(super) const TOP_K: Column = whole("top_k", 0, 1024, "2; ignored for a dense model");
 pub(super) const TP: Column = whole("tp", 1, MAX_DEVICES, "1");
 pub(super) const PP: Column = whole("pp", 1, MAX_DEVICES, "1");
 pub(super) const DP: Column = whole("dp", 1, MAX_DEVICES, "n_gpus / (tp x pp x cp)");
@@ -82,8 +82,8 @@ pub(super) const VPP: Column = whole("vpp", 1, 1024, "1");
 pub(super) const MICROBATCH: Column = whole("microbatch", 1, 65_536, "1");
 pub(super) const GLOBAL_BATCH: Column = whole("global_batch", 1, 1_048_576, "dp x microbatch x 4 x pp");
 pub(super) const RECOMPUTE: Column = word("recompute", &["none", "selective", "full"], "none");
-pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true where tp > 1");
-pub(super) const ZERO: Column = whole("zero", 0, 3, "1 where dp x cp > 1, else 0");
+pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if tp > 1");
+pub(super) const ZERO: Column = whole("zero", 0, 3, "1 if dp x cp > 1, else 0");
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
 
