@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use api::papers::{Paper, PaperFigure, PaperSet};
 use planner::engine::PlanError;
 
-use plans::Plans;
+use plans::{Plans, Unavailable};
 use published::{PublishedFigure, PublishedSet};
 
 /// Error during the comparison of a paper.
@@ -105,7 +105,10 @@ fn compare_set(plans: &mut Plans, set: &PublishedSet) -> Result<PaperSet, Error>
     }
     let figure = |reason| Error::Figure { set: set.id.clone(), label: "chart".to_owned(), reason };
     let chart = match &set.chart {
-        Some(chart) => Some(chart.draw(plans)?.map_err(figure)?),
+        Some(chart) => Some(chart.draw(plans).map_err(|error| match error {
+            Unavailable::Infeasible(reason) | Unavailable::Inapplicable(reason) => figure(reason),
+            Unavailable::Error(error) => error,
+        })?),
         None => None,
     };
     let shown = shown.iter().map(|plan| plans.evidence(plan)).collect::<Result<_, _>>()?;
@@ -123,10 +126,11 @@ fn compare_set(plans: &mut Plans, set: &PublishedSet) -> Result<PaperSet, Error>
 
 fn compare_figure(plans: &mut Plans, set: &PublishedSet, figure: &PublishedFigure) -> Result<PaperFigure, Error> {
     let wrong = |reason| Error::Figure { set: set.id.clone(), label: figure.label.clone(), reason };
-    let found = figure.quantity.value(plans)?.map_err(wrong)?;
-    let (ours, missing) = match found {
-        quantity::Found::Value(value) => (Some(four_digits(value)), None),
-        quantity::Found::None(why) => (None, Some(why)),
+    let (ours, missing) = match figure.quantity.value(plans) {
+        Ok(value) => (Some(four_digits(value)), None),
+        Err(Unavailable::Infeasible(reason)) => (None, Some(reason)),
+        Err(Unavailable::Inapplicable(reason)) => return Err(wrong(reason)),
+        Err(Unavailable::Error(error)) => return Err(error),
     };
     let published = figure.published.map(Into::into);
     let difference = published.zip(ours).map(|(published, ours): (api::papers::PublishedValue, f64)| {

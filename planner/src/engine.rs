@@ -7,17 +7,16 @@ use std::sync::Mutex;
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
 use crate::cost::{ContextSettings, DegreeSettings, Pricing};
-use crate::host::{BatchClock, Workers, side_by_side};
+use crate::host::side_by_side;
 use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
 use crate::planners::{
-    Batches, ENDLESS, EvaluatedPlan, MAX_SECONDS, NoPlan, TestedPlan, judge, module_layouts, plan_context_parallel,
-    plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
+    Batches, ENDLESS, EvaluatedPlan, JudgeError, MAX_SECONDS, NoPlan, PlanningContext, TestedPlan, dflop, dhp, dynamic,
+    hydraulis, judge, module_layouts, pipeweaver, static_3d,
 };
-use crate::scenario::Sampler;
-use crate::scenario::{PlannerKind, Scenario, ValidScenario, budget};
+use crate::scenario::{PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget};
 use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, packing};
 use spent::{Budgeted, Spent};
 
@@ -49,154 +48,178 @@ pub enum PlanError {
 
 /// Plans a scenario with all requested planners.
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
-    let question = scenario.scenario();
-    let (least, most_bytes) = (budget::least_bytes(question, observer.workers().count()), observer.most_bytes());
-    if least > most_bytes {
-        return Err(PlanError::Outgrown { bytes: least });
+    let request = scenario.scenario();
+    let (min_bytes, max_bytes) = (budget::least_bytes(request, observer.workers().count()), observer.most_bytes());
+    if min_bytes > max_bytes {
+        return Err(PlanError::Outgrown { bytes: min_bytes });
     }
     let sampler = Sampler::new(scenario);
-    let rule = question.workload.packing_rule();
-    let pack = |batch: &GlobalBatch| packing::pack(&batch.samples, &question.model, &rule);
-    let mut drawn: Vec<GlobalBatch> = Vec::with_capacity(question.iterations as usize);
-    for iteration in 0..question.iterations {
+    let rule = request.workload.packing_rule();
+    let pack = |batch: &GlobalBatch| packing::pack(&batch.samples, &request.model, &rule);
+    let mut drawn: Vec<GlobalBatch> = Vec::with_capacity(request.iterations as usize);
+    for iteration in 0..request.iterations {
         go_on(observer)?;
         drawn.push(sampler.judged(iteration));
     }
-    let batches: Vec<PackedBatch> = drawn.iter().map(pack).collect();
+    let evaluated: Vec<PackedBatch> = drawn.iter().map(pack).collect();
     let sizing = pack(&sampler.sizing());
-    let surveyed = question.planners.iter().any(|planner| planner.has_strategies());
-    let survey: Vec<PackedBatch> =
-        (0..if surveyed { SURVEYED } else { 0 }).map(|number| pack(&sampler.survey(number))).collect();
-    let grouped = surveyed || question.planners.iter().any(|planner| planner.works_in_groups());
-    let contexts = ContextSettings::up_to(&question.training, if grouped { question.cluster.devices() } else { 0 });
-    let degrees = degree_settings(question);
-    let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
+    let requests = |family| request.planners.iter().any(|planner| planner.family() == family);
+    let has_strategies = requests(PlannerFamily::Strategies);
+    let surveys = if has_strategies { SURVEYS } else { 0 };
+    let survey: Vec<PackedBatch> = (0..surveys).map(|number| pack(&sampler.survey(number))).collect();
+    let has_groups = has_strategies || requests(PlannerFamily::ContextParallel);
+    let contexts = ContextSettings::up_to(&request.training, if has_groups { request.cluster.devices() } else { 0 });
+    let degrees =
+        if requests(PlannerFamily::ModuleLayouts) { degree_settings(request) } else { DegreeSettings::default() };
+    let pricing = Pricing::new(&request.model, &request.cluster, &request.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
-    let all = Batches { survey: &survey, sizing: &sizing, judged: &batches };
-    let spent = Spent::new(most_bytes, budget::EvaluationSize::new(question.iterations, observer.workers().count()));
-    let answers = match answer_all(question, &pricing, all, (&spent, observer)) {
-        Ok(answers) => answers,
-        Err(cancelled) => return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from)),
+    let batches = Batches { survey: &survey, sizing: &sizing, evaluated: &evaluated };
+    let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
+    let context = |planner| PlanningContext { scenario: request, pricing: &pricing, planner, batches };
+    let contexts: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
+    let evaluations = match run_planners(&contexts, &spent, observer) {
+        Ok(evaluations) => evaluations,
+        Err(PlanError::Cancelled(cancelled)) => {
+            return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::from));
+        }
+        Err(error) => return Err(error),
     };
-    let mut results = Vec::new();
     let mut timelines = Vec::new();
-    for (&planner, answer) in question.planners.iter().zip(answers) {
-        results.push(result_of(planner, answer, &mut timelines)?);
-    }
+    let mut results: Vec<PlannerResult> = request
+        .planners
+        .iter()
+        .zip(evaluations)
+        .map(|(&planner, evaluation)| result_of(planner, evaluation, &mut timelines))
+        .collect();
     results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
     let outcome = Outcome {
         engine: ENGINE.to_owned(),
         scenario: scenario.id().to_string(),
-        batches: batches.iter().map(|batch| batch.summary.clone()).collect(),
+        batches: evaluated.iter().map(|batch| batch.summary.clone()).collect(),
         workload: summarise(scenario, &drawn),
         results,
     };
     Ok(Planning { outcome, timelines })
 }
 
-/// Runs all planners and returns their results in request order. Planners run in parallel if the
-/// observer supplies a separate observer per planner.
-fn answer_all(
-    question: &Scenario,
-    pricing: &Pricing<'_>,
-    batches: Batches<'_>,
-    (spent, observer): (&Spent, &mut dyn Observer),
-) -> Result<Vec<JudgedOrNot>, Cancelled> {
-    let planners = &question.planners;
-    let apart = if planners.len() > 1 { observer.apart(planners) } else { None };
-    let Some(apart) = apart else {
-        let mut own = Budgeted::new(spent, observer);
-        return planners.iter().map(|&planner| answer(question, pricing, planner, batches, &mut own)).collect();
-    };
-    let apart: Vec<Mutex<Box<dyn Observer + Send>>> = apart.into_iter().map(Mutex::new).collect();
-    let answers = side_by_side(observer.workers(), planners.len(), |number| {
-        let mut own = apart[number].lock().expect("every planner has an observer");
-        answer(question, pricing, planners[number], batches, &mut Budgeted::new(spent, own.as_mut()))
-    });
-    answers.into_iter().collect()
+/// Result of a planner.
+enum Evaluation {
+    Planned(Box<EvaluatedPlan>),
+    Infeasible(NoPlan),
 }
 
-/// Runs one planner.
-fn answer(
-    question: &Scenario,
-    pricing: &Pricing<'_>,
-    planner: PlannerKind,
-    batches: Batches<'_>,
-    observer: &mut Budgeted<'_>,
-) -> Result<JudgedOrNot, Cancelled> {
-    go_on(observer)?;
-    observer.started(planner);
-    let Batches { sizing, judged: own, .. } = batches;
-    let plan = match planner {
-        PlannerKind::DeepSpeed => {
-            let answer = deep_speed(question, sizing, own, observer)?;
-            observer.finished(planner);
-            return Ok(answer);
-        }
-        PlannerKind::DflopLayout | PlannerKind::Dflop => {
-            let answer = data_aware(question, pricing, planner, (sizing, own), observer)?;
-            observer.finished(planner);
-            return Ok(answer);
-        }
-        PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?.map(TestedPlan::from),
-        PlannerKind::PipeWeaverPartition
-        | PlannerKind::PipeWeaverInterleaving
-        | PlannerKind::PipeWeaverRanking
-        | PlannerKind::PipeWeaver => {
-            plan_pipeweaver(question, pricing, planner, sizing, own, observer)?.map(TestedPlan::from)
-        }
-        _ if planner.has_strategies() => plan_strategies(question, pricing, planner, batches, observer)?,
-        _ if planner.lays_out_modules() => {
-            plan_heterogeneous(question, pricing, planner, sizing, own, observer)?.map(TestedPlan::from)
-        }
-        _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
-        _ => plan_static(question, pricing, planner, sizing, own, observer)?,
+/// Runs all planners and returns their results in request order. Planners run in parallel if the
+/// observer supplies a separate observer per planner.
+fn run_planners(
+    contexts: &[PlanningContext<'_>],
+    spent: &Spent,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Evaluation>, PlanError> {
+    let planners: Vec<PlannerKind> = contexts.iter().map(|context| context.planner).collect();
+    let separate = if planners.len() > 1 { observer.apart(&planners) } else { None };
+    let Some(separate) = separate else {
+        let mut budgeted = Budgeted::new(spent, observer);
+        return contexts.iter().map(|&context| run_planner(context, &mut budgeted)).collect();
     };
-    let answer = judged(question, pricing, plan, own, observer)?;
-    observer.finished(planner);
-    Ok(answer)
+    let separate: Vec<Mutex<Box<dyn Observer + Send>>> = separate.into_iter().map(Mutex::new).collect();
+    let evaluations = side_by_side(observer.workers(), contexts.len(), |number| {
+        let mut observer = separate[number].lock().expect("every planner has an observer");
+        run_planner(contexts[number], &mut Budgeted::new(spent, observer.as_mut()))
+    });
+    evaluations.into_iter().collect()
+}
+
+/// Runs one planner and reports its start and end.
+fn run_planner(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    go_on(observer)?;
+    observer.started(context.planner);
+    let evaluation = match prescribed(context.planner, context.scenario) {
+        Prescribed::Unchanged => evaluate(context, observer),
+        Prescribed::Workload(scenario) => evaluate(PlanningContext { scenario: &scenario, ..context }, observer),
+        Prescribed::Training(scenario) => {
+            let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
+            let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
+            evaluate(PlanningContext { scenario: &scenario, pricing: &pricing, ..context }, observer)
+        }
+        Prescribed::Inapplicable(binding) => Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding))),
+    }?;
+    observer.finished(context.planner);
+    Ok(evaluation)
+}
+
+/// Settings that a planner's method prescribes.
+enum Prescribed {
+    Unchanged,
+    /// The samples change, operator costs do not.
+    Workload(Box<Scenario>),
+    /// Operator costs change.
+    Training(Box<Scenario>),
+    /// The scenario contradicts the method, for the given reason.
+    Inapplicable(&'static str),
+}
+
+fn prescribed(planner: PlannerKind, scenario: &Scenario) -> Prescribed {
+    match planner {
+        // Ulysses with TP 1 and ZeRO-3, independent of the scenario's settings.
+        PlannerKind::DeepSpeed if scenario.layout.tensor.is_some_and(|tensor| tensor > 1) => {
+            Prescribed::Inapplicable("does not apply: it has no tensor parallelism, so TP must be 1")
+        }
+        PlannerKind::DeepSpeed => {
+            let mut scenario = Box::new(scenario.clone());
+            scenario.training.zero = Some(3);
+            scenario.layout.tensor = Some(1);
+            Prescribed::Training(scenario)
+        }
+        // The sequences in a microbatch are concatenated, so DFLOP never pads, even if the scenario
+        // requests unpacked samples.
+        PlannerKind::DflopLayout | PlannerKind::Dflop if scenario.workload.packing == Packing::Single => {
+            let mut scenario = Box::new(scenario.clone());
+            scenario.workload.packing = Packing::Packed;
+            Prescribed::Workload(scenario)
+        }
+        _ => Prescribed::Unchanged,
+    }
 }
 
 /// Survey batches for the length distribution, in addition to the sizing batch.
-const SURVEYED: u32 = 15;
+const SURVEYS: u32 = 15;
 
-type JudgedOrNot = Result<Result<EvaluatedPlan, NoPlan>, crate::check::Violation>;
-
-fn judged(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    answer: Result<TestedPlan, NoPlan>,
-    batches: &[PackedBatch],
-    observer: &Budgeted<'_>,
-) -> Result<JudgedOrNot, Cancelled> {
-    let tried = match answer {
-        Ok(tried) => tried,
-        Err(none) => return Ok(Ok(Err(none))),
+/// Plans with the method of the planner, then checks and simulates the plan.
+fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+    let plan = match context.planner.family() {
+        PlannerFamily::Static => static_3d::plan(context, observer),
+        PlannerFamily::WaitFree => dynamic::plan(context, observer).map(TestedPlan::from),
+        PlannerFamily::PipeWeaver => pipeweaver::plan(context, observer).map(TestedPlan::from),
+        PlannerFamily::ContextParallel => dhp::planner::plan(context, observer),
+        PlannerFamily::Strategies => hydraulis::planner::plan(context, observer),
+        PlannerFamily::ModuleLayouts => module_layouts::plan(context, observer).map(TestedPlan::from),
+        PlannerFamily::Dflop => dflop::planner::plan(context, observer),
+    };
+    let tested = match plan {
+        Ok(tested) => tested,
+        Err(error) => return Ok(Evaluation::Infeasible(error.reason()?)),
     };
     // Check the limit before timelines are stored.
-    observer.spend(tried.plan().spans())?;
-    let judged = judge(scenario, pricing, &tried, batches, observer)?;
-    Ok(judged.map(|judged| {
-        if judged.iteration_s() <= MAX_SECONDS {
-            return Ok(judged);
+    observer.spend(tested.plan().spans())?;
+    let PlanningContext { scenario, pricing, planner, batches } = context;
+    let evaluated = judge(scenario, pricing, &tested, batches.evaluated, observer).map_err(|error| match error {
+        JudgeError::Cancelled(cancelled) => PlanError::Cancelled(cancelled),
+        JudgeError::Rejected(violation) => {
+            PlanError::Refused { planner: planner.title(), violation: violation.to_string() }
         }
-        Err(NoPlan { binding: ENDLESS.to_owned(), search: tried.plan().search.clone() })
-    }))
+    })?;
+    Ok(if evaluated.iteration_s() <= MAX_SECONDS {
+        Evaluation::Planned(Box::new(evaluated))
+    } else {
+        Evaluation::Infeasible(NoPlan { binding: ENDLESS.to_owned(), search: tested.plan().search.clone() })
+    })
 }
 
 /// Converts a planner's result and appends its timelines.
-fn result_of(
-    planner: PlannerKind,
-    answer: JudgedOrNot,
-    timelines: &mut Vec<PlannedTimeline>,
-) -> Result<PlannerResult, PlanError> {
-    let refused = |violation: crate::check::Violation| PlanError::Refused {
-        planner: planner.title(),
-        violation: violation.to_string(),
-    };
-    let answer = match answer.map_err(refused)? {
-        Ok(judged) => {
-            let (planned, drawn) = judged.into_parts();
+fn result_of(planner: PlannerKind, evaluation: Evaluation, timelines: &mut Vec<PlannedTimeline>) -> PlannerResult {
+    let answer = match evaluation {
+        Evaluation::Planned(evaluated) => {
+            let (planned, drawn) = evaluated.into_parts();
             timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
                 planner,
                 iteration: iteration as u32,
@@ -204,97 +227,15 @@ fn result_of(
             }));
             Answer::Planned(Box::new(planned))
         }
-        Err(none) => Answer::Infeasible { binding: none.binding, search: none.search },
+        Evaluation::Infeasible(none) => Answer::Infeasible { binding: none.binding, search: none.search },
     };
-    Ok(PlannerResult { planner, title: planner.title().to_owned(), answer })
+    PlannerResult { planner, title: planner.title().to_owned(), answer }
 }
 
-/// Plans DeepSpeed sequence parallelism: Ulysses with TP 1 and ZeRO-3, independent of the
-/// scenario's settings.
-fn deep_speed(
-    question: &Scenario,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
-    observer: &mut Budgeted<'_>,
-) -> Result<JudgedOrNot, Cancelled> {
-    if question.layout.tensor.is_some_and(|tensor| tensor > 1) {
-        let binding = "does not apply: it has no tensor parallelism, so TP must be 1".to_owned();
-        return Ok(Ok(Err(NoPlan { binding, search: crate::outcome::Search::default() })));
-    }
-    let mut question = question.clone();
-    question.training.zero = Some(3);
-    question.layout.tensor = Some(1);
-    let contexts = ContextSettings::up_to(&question.training, question.cluster.devices());
-    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
-    let renamed = &mut Renamed { observer: &mut *observer, kind: PlannerKind::DeepSpeed };
-    let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, renamed)?;
-    judged(&question, &pricing, answer, batches, observer)
-}
-
-/// Plans DFLOP. The sequences in a microbatch are concatenated, so these planners never pad, even
-/// if the scenario requests unpacked samples.
-fn data_aware(
-    question: &Scenario,
-    pricing: &Pricing<'_>,
-    planner: PlannerKind,
-    (sizing, batches): (&PackedBatch, &[PackedBatch]),
-    observer: &mut Budgeted<'_>,
-) -> Result<JudgedOrNot, Cancelled> {
-    let mut question = question.clone();
-    if question.workload.packing == Packing::Single {
-        question.workload.packing = Packing::Packed;
-    }
-    let answer = plan_data_aware(&question, pricing, planner, sizing, batches, observer)?;
-    judged(&question, pricing, answer, batches, observer)
-}
-
-/// Returns the degrees for separate module layouts. Empty if no planner needs them.
-fn degree_settings(question: &Scenario) -> DegreeSettings {
-    if !question.planners.iter().any(|planner| planner.lays_out_modules()) {
-        return DegreeSettings::default();
-    }
-    let (contexts, experts) = module_layouts::degrees(question);
-    DegreeSettings::of(&question.training, &contexts, &experts)
-}
-
-/// Forwards progress under a different planner name.
-struct Renamed<'a> {
-    observer: &'a mut dyn Observer,
-    kind: PlannerKind,
-}
-
-impl Observer for Renamed<'_> {
-    fn started(&mut self, _: PlannerKind) {
-        self.observer.started(self.kind);
-    }
-
-    fn progress(&mut self, _: PlannerKind, phase: &'static str, done: u32, total: u32) {
-        self.observer.progress(self.kind, phase, done, total);
-    }
-
-    fn finished(&mut self, _: PlannerKind) {
-        self.observer.finished(self.kind);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.observer.cancelled()
-    }
-
-    fn drafted(&self, spans: u64) {
-        self.observer.drafted(spans);
-    }
-
-    fn most_bytes(&self) -> u64 {
-        self.observer.most_bytes()
-    }
-
-    fn workers(&self) -> &dyn Workers {
-        self.observer.workers()
-    }
-
-    fn batch_clock(&self) -> &dyn BatchClock {
-        self.observer.batch_clock()
-    }
+/// Returns the degrees for separate module layouts.
+fn degree_settings(scenario: &Scenario) -> DegreeSettings {
+    let (contexts, experts) = module_layouts::degrees(scenario);
+    DegreeSettings::of(&scenario.training, &contexts, &experts)
 }
 
 /// Sort key: iteration time; infinity for planners without a plan.

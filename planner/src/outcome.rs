@@ -374,6 +374,17 @@ pub struct Search {
     pub nearest: Option<Box<NearestMiss>>,
 }
 
+impl Search {
+    /// Counts a rejected candidate.
+    pub(crate) fn reject(&mut self, reason: String) {
+        self.rejected += 1;
+        match self.rejections.iter_mut().find(|known| known.reason == reason) {
+            Some(known) => known.count += 1,
+            None => self.rejections.push(RejectionCount { reason, count: 1 }),
+        }
+    }
+}
+
 /// A candidate that was not chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

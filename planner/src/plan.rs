@@ -49,30 +49,66 @@ pub struct IterationPlan {
 pub struct ReplicaPlan {
     /// Sequences per microbatch, as indices into the packed batch.
     pub microbatches: Vec<Vec<u32>>,
-    /// Sub-microbatches in topological order. Empty if every microbatch passes through all stages
-    /// undivided.
-    pub parts: Vec<Part>,
-    /// Context-parallel rank groups. Each rank contains the full model and is a data-parallel
-    /// replica of the layout. Empty for pipelines.
-    pub groups: Vec<SequenceGroup>,
-    /// Pipelines with individual schemes. All pipelines in the iteration form a single replica, and
-    /// their microbatches are concatenated.
-    pub strategy: Option<Strategy>,
-    /// Order of actions per rank. Its microbatches are the parts if `parts` is not empty.
+    /// Unit of work that the ranks process.
+    pub kind: ReplicaKind,
+    /// Order of actions per rank. The microbatches of a schedule for [`ReplicaKind::Parts`] are the
+    /// parts.
     pub schedule: Schedule,
     /// Layer strategies per cell. Empty if all layers follow the scenario's settings.
     pub mixes: Vec<StrategyMix>,
 }
 
+/// Unit of work that the ranks of a replica process.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplicaKind {
+    /// Microbatches pass through all stages of a pipeline undivided.
+    Pipeline,
+    /// Sub-microbatches in topological order.
+    Parts(Vec<Part>),
+    /// Context-parallel rank groups. Each rank contains the full model and is a data-parallel
+    /// replica of the layout.
+    Groups(Vec<SequenceGroup>),
+    /// Pipelines with individual schemes. All pipelines in the iteration form a single replica, and
+    /// their microbatches are concatenated.
+    Strategy(Strategy),
+}
+
 impl ReplicaPlan {
-    /// Returns true if the ranks form context-parallel groups.
-    pub const fn is_grouped(&self) -> bool {
-        !self.groups.is_empty()
+    /// Builds a plan without layer strategies.
+    pub(crate) const fn new(microbatches: Vec<Vec<u32>>, kind: ReplicaKind, schedule: Schedule) -> Self {
+        Self { microbatches, kind, schedule, mixes: Vec::new() }
     }
 
-    /// Builds a plan without sub-microbatches, groups or strategies.
-    pub(crate) fn whole(microbatches: Vec<Vec<u32>>, schedule: Schedule) -> Self {
-        Self { microbatches, parts: Vec::new(), groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() }
+    /// Returns the sub-microbatches. Empty for other kinds.
+    pub fn parts(&self) -> &[Part] {
+        if let ReplicaKind::Parts(parts) = &self.kind { parts } else { &[] }
+    }
+
+    /// Returns the context-parallel groups. Empty for other kinds.
+    pub fn groups(&self) -> &[SequenceGroup] {
+        if let ReplicaKind::Groups(groups) = &self.kind { groups } else { &[] }
+    }
+
+    /// Returns the pipelines with individual schemes.
+    pub const fn strategy(&self) -> Option<&Strategy> {
+        if let ReplicaKind::Strategy(strategy) = &self.kind { Some(strategy) } else { None }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parts_mut(&mut self) -> &mut Vec<Part> {
+        let ReplicaKind::Parts(parts) = &mut self.kind else { panic!("a plan of parts") };
+        parts
+    }
+
+    #[cfg(test)]
+    pub(crate) fn groups_mut(&mut self) -> &mut Vec<SequenceGroup> {
+        let ReplicaKind::Groups(groups) = &mut self.kind else { panic!("a plan of groups") };
+        groups
+    }
+
+    /// Returns true if the ranks form context-parallel groups.
+    pub const fn is_grouped(&self) -> bool {
+        matches!(self.kind, ReplicaKind::Groups(_))
     }
 }
 
@@ -94,7 +130,7 @@ pub struct Part {
 impl Plan {
     /// Returns true if pipelines have individual schemes.
     pub fn has_strategies(&self) -> bool {
-        self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy.is_some())
+        self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy().is_some())
     }
 
     /// Number of ranks in each iteration: the pipeline degree, or the data-parallel degree for

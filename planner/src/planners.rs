@@ -6,9 +6,10 @@
 mod batches;
 mod breakdown;
 mod contents;
+mod context;
 pub mod dflop;
 pub mod dhp;
-mod dynamic;
+pub(crate) mod dynamic;
 mod executed;
 pub mod hydraulis;
 mod infeasible;
@@ -20,20 +21,16 @@ pub(crate) mod module_layouts;
 pub mod pipeweaver;
 mod replica;
 mod stage_flops;
-mod static_3d;
+pub(crate) mod static_3d;
 
 pub use judge::EvaluatedPlan;
 
-pub(crate) use dflop::planner::{plan as plan_data_aware, shaped_items};
-pub(crate) use dhp::planner::plan as plan_context_parallel;
-pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use context::{Batches, PlanningContext, SearchError};
+pub(crate) use dflop::planner::shaped_items;
 pub(crate) use executed::TestedPlan;
-pub(crate) use hydraulis::planner::{Batches, plan as plan_strategies};
-pub(crate) use judge::judge;
+pub(crate) use judge::{JudgeError, judge};
 pub(crate) use layout_search::{ENDLESS, MAX_SECONDS};
-pub(crate) use module_layouts::plan as plan_heterogeneous;
-pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
-pub(crate) use static_3d::plan as plan_static;
+pub(crate) use pipeweaver::CutReplica;
 
 use crate::outcome::{Layout, Search};
 use crate::plan::describe;
@@ -45,6 +42,13 @@ pub struct NoPlan {
     pub binding: String,
     /// Statistics for the candidate search.
     pub search: Search,
+}
+
+impl NoPlan {
+    /// Error for a planner that does not apply to the scenario.
+    pub(crate) fn inapplicable(binding: impl Into<String>) -> Self {
+        Self { binding: binding.into(), search: Search::default() }
+    }
 }
 
 /// Describes why the layout was chosen.

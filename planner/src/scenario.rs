@@ -10,7 +10,7 @@ pub mod validate;
 pub use canonical::ScenarioId;
 pub use parse::parse;
 pub(crate) use parse::pointer;
-pub use planner_kind::PlannerKind;
+pub use planner_kind::{PlannerFamily, PlannerInfo, PlannerKind};
 pub use sampler::Sampler;
 pub use validate::{FieldError, ValidScenario};
 

@@ -5,6 +5,7 @@
 //! unfinished jobs under the same identifiers.
 
 mod at_once;
+mod blocking;
 mod progress;
 mod stopwatch;
 mod table;
@@ -17,7 +18,6 @@ pub(crate) use time_limit::{Asker, TimeLimit};
 
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,6 +33,7 @@ use crate::clock::Clock;
 use crate::store::{NewOutcome, Store, StoreError, UnfinishedJob};
 use crate::turns::{Claimant, Demand, Turn, Turns};
 use crate::workers::Threads;
+use blocking::{RunError, catch_panic, run_blocking};
 use progress::Progress;
 use table::Table;
 
@@ -327,25 +328,26 @@ impl Jobs {
         }
         let planned = self.planned(Arc::new(scenario), &entry, &claimant, turn).await;
         let state = match planned {
-            Ok(Ok(Ok(outcome))) => match self.store.writer().store_outcome(&outcome, self.clock.now()).await {
+            Ok(outcome) => match self.store.writer().store_outcome(&outcome, self.clock.now()).await {
                 Ok(()) => JobState::Done,
                 Err(error) => {
                     tracing::error!(job = entry.id(), "an outcome was not stored: {error}");
                     JobState::Failed { detail: "the outcome could not be stored; plan again".to_owned() }
                 }
             },
-            Ok(Ok(Err(PlanError::Cancelled(_)))) if entry.is_cancelled() => JobState::Cancelled,
-            Ok(Ok(Err(PlanError::Cancelled(_)))) => JobState::Failed { detail: too_long(self.limits.plan_time) },
-            Ok(Ok(Err(error @ PlanError::TooLarge(_)))) => JobState::Failed { detail: error.to_string() },
-            Ok(Ok(Err(PlanError::Outgrown { bytes }))) => {
+            Err(RunError::Plan(PlanError::Cancelled(_))) if entry.is_cancelled() => JobState::Cancelled,
+            Err(RunError::Plan(PlanError::Cancelled(_))) => {
+                JobState::Failed { detail: too_long(self.limits.plan_time) }
+            }
+            Err(RunError::Plan(error @ PlanError::TooLarge(_))) => JobState::Failed { detail: error.to_string() },
+            Err(RunError::Plan(PlanError::Outgrown { bytes })) => {
                 JobState::Failed { detail: outgrown(bytes, self.limits.plan_memory) }
             }
-            Ok(Ok(Err(error @ PlanError::Refused { .. }))) => {
+            Err(RunError::Plan(error @ PlanError::Refused { .. })) => {
                 tracing::error!(job = entry.id(), "{error}");
                 JobState::Failed { detail: error.to_string() }
             }
-            Ok(Err(_)) | Err(_) => {
-                // The panic hook has already logged location and message.
+            Err(RunError::Stopped) => {
                 tracing::error!(job = entry.id(), "a planner stopped unexpectedly");
                 JobState::Failed {
                     detail: "a planner stopped unexpectedly; this is a fault of Planscope, please report the scenario"
@@ -364,25 +366,21 @@ impl Jobs {
         entry: &Entry,
         claimant: &Claimant,
         mut turn: Turn,
-    ) -> Result<std::thread::Result<Result<NewOutcome, PlanError>>, tokio::task::JoinError> {
+    ) -> Result<NewOutcome, RunError> {
         loop {
             let limit = self.time_limit();
             let (clock, threads, bytes) = (Arc::clone(&self.clock), self.limits.search_threads, turn.bytes());
             let mut progress = Progress::new(entry.clone(), clock, (limit, bytes), threads);
             let (engine, scenario) = (Arc::clone(&self.engine), Arc::clone(&scenario));
-            let planned = tokio::task::spawn_blocking(move || {
+            let planned = run_blocking(move || {
                 // The turn is released when the planning has freed the memory.
                 let _turn = turn;
-                let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
-                planned.map(|planned| {
-                    planned.map(|planning| {
-                        let times = progress.into_times(&planning.outcome);
-                        NewOutcome::pack(planning, &times)
-                    })
-                })
+                let planning = catch_panic(|| engine(&scenario, &mut progress))?;
+                let times = progress.into_times(&planning.outcome);
+                Ok(NewOutcome::pack(planning, &times))
             })
             .await;
-            let Ok(Ok(Err(PlanError::Outgrown { bytes: needed }))) = &planned else { return planned };
+            let Err(RunError::Plan(PlanError::Outgrown { bytes: needed })) = &planned else { return planned };
             let Some(more) = more_memory(bytes, *needed, self.limits.plan_memory) else { return planned };
             turn = self.turns.take(claimant, Demand::turn(more)).await;
         }

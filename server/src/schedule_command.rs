@@ -5,7 +5,7 @@ mod check;
 mod drawing;
 mod table;
 
-pub use asked::question;
+pub use asked::{RequestError, request};
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -25,9 +25,10 @@ pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     if let Some(ScheduleCommand::Check { tables }) = &arguments.other {
         return check::run(tables);
     }
-    let valid = match question(arguments)?.and_then(|question| ValidRequest::new(question, Limits::COMMAND_LINE)) {
+    let valid = match valid_request(arguments) {
         Ok(valid) => valid,
-        Err(errors) => return told(&errors, arguments),
+        Err(RequestError::Fields(errors)) => return print_errors(&errors, arguments),
+        Err(RequestError::Other(error)) => return Err(error),
     };
     let answer = answer(&valid);
     let mut out = std::io::stdout().lock();
@@ -44,6 +45,10 @@ pub fn run(arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
         }
     }
     refusals(&answer)
+}
+
+fn valid_request(arguments: &ScheduleArguments) -> Result<ValidRequest, RequestError> {
+    Ok(ValidRequest::new(request(arguments)?, Limits::COMMAND_LINE)?)
 }
 
 /// Returns names and reports of all generated schedules.
@@ -72,7 +77,7 @@ fn refusal_line(name: &str, kind: Option<ScheduleKind>, detail: &str) -> String 
 }
 
 /// Prints invalid fields with the flag or file that set them.
-fn told(errors: &[FieldError], arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
+fn print_errors(errors: &[FieldError], arguments: &ScheduleArguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
         writeln!(out, "planscope: {}: {}", asked::place(&error.pointer, arguments), error.detail)?;

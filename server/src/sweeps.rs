@@ -11,7 +11,7 @@ pub mod gathering;
 mod picture;
 mod throughput;
 
-pub(crate) use picture::{Asked, front, labelled, named, picture};
+pub(crate) use picture::{Asked, PictureError, front, labelled, named, picture};
 pub(crate) use throughput::throughput;
 
 use std::collections::BTreeMap;

@@ -101,7 +101,7 @@ fn difference(of: Difference) -> String {
 }
 
 fn evidence(plan: &PaperPlan) -> String {
-    let name = format!("{}, {}", plan.scenario, plan.planner.short());
+    let name = format!("{}, {}", plan.scenario, plan.planner.short_title());
     if let Some(binding) = &plan.binding {
         return format!("{name}: {binding} | | | | | | | | |");
     }

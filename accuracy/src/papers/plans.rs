@@ -58,61 +58,78 @@ impl Plans {
         Ok(PlannedScenario { valid, outcome, timelines, search: None, sizes: None })
     }
 
-    /// Returns a plan, or [`NoPlan`].
-    pub(super) fn planned(&mut self, of: &PlanOf) -> Result<Result<&Planned, NoPlan>, Error> {
-        Ok(self.scenario(&of.scenario)?.planned(of.planner))
+    /// Returns a plan.
+    pub(super) fn planned(&mut self, of: &PlanOf) -> Result<&Planned, Unavailable> {
+        self.scenario(&of.scenario)?.planned(of.planner)
     }
 
     /// Returns the source of the figures in a plan.
     pub(super) fn evidence(&mut self, of: &PlanOf) -> Result<PaperPlan, Error> {
         let (scenario, planner) = (slug(&of.scenario), of.planner);
-        let planned = self.planned(of)?;
-        Ok(match planned {
-            Ok(planned) => PaperPlan {
-                scenario,
-                planner,
-                layout: Some(planned.layout),
-                binding: None,
-                iteration_s: four_digits(planned.metrics.iteration_s),
-                mfu: four_digits(planned.metrics.mfu),
-                time: mean(planned),
-                gap: four_digits(planned.metrics.gap),
-                peak_memory_gib: four_digits(planned.metrics.peak_memory_gib),
-                memory_limit_gib: four_digits(planned.metrics.memory_limit_gib),
-            },
-            Err(why) => PaperPlan {
-                scenario,
-                planner,
-                layout: None,
-                binding: Some(why.to_string()),
-                iteration_s: 0.0,
-                mfu: 0.0,
-                time: RankTime::default(),
-                gap: 0.0,
-                peak_memory_gib: 0.0,
-                memory_limit_gib: 0.0,
-            },
+        let binding = match self.planned(of) {
+            Ok(planned) => {
+                return Ok(PaperPlan {
+                    scenario,
+                    planner,
+                    layout: Some(planned.layout),
+                    binding: None,
+                    iteration_s: four_digits(planned.metrics.iteration_s),
+                    mfu: four_digits(planned.metrics.mfu),
+                    time: mean(planned),
+                    gap: four_digits(planned.metrics.gap),
+                    peak_memory_gib: four_digits(planned.metrics.peak_memory_gib),
+                    memory_limit_gib: four_digits(planned.metrics.memory_limit_gib),
+                });
+            }
+            Err(Unavailable::Infeasible(binding)) => format!("no plan: {binding}"),
+            Err(Unavailable::Inapplicable(reason)) => reason,
+            Err(Unavailable::Error(error)) => return Err(error),
+        };
+        Ok(PaperPlan {
+            scenario,
+            planner,
+            layout: None,
+            binding: Some(binding),
+            iteration_s: 0.0,
+            mfu: 0.0,
+            time: RankTime::default(),
+            gap: 0.0,
+            peak_memory_gib: 0.0,
+            memory_limit_gib: 0.0,
         })
     }
 }
 
-/// Explains a missing plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NoPlan {
-    /// The planner found no feasible plan.
-    #[error("no plan: {0}")]
+/// Error for a value or chart that cannot be computed.
+#[derive(Debug)]
+pub(super) enum Unavailable {
+    /// The planner finds no feasible plan. This is a valid result.
     Infeasible(String),
-    /// The scenario does not request this planner.
-    #[error("the scenario does not ask {}", .0.id())]
-    NotAsked(PlannerKind),
+    /// The value or chart does not apply to the scenario. This is an error in the file.
+    Inapplicable(String),
+    /// Planning fails.
+    Error(Error),
+}
+
+impl From<String> for Unavailable {
+    fn from(reason: String) -> Self {
+        Self::Inapplicable(reason)
+    }
+}
+
+impl From<Error> for Unavailable {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
 }
 
 impl PlannedScenario {
-    pub(super) fn planned(&self, planner: PlannerKind) -> Result<&Planned, NoPlan> {
+    pub(super) fn planned(&self, planner: PlannerKind) -> Result<&Planned, Unavailable> {
         let result = self.outcome.results.iter().find(|result| result.planner == planner);
-        match &result.ok_or(NoPlan::NotAsked(planner))?.answer {
+        let result = result.ok_or_else(|| format!("the scenario does not request {}", planner.id()))?;
+        match &result.answer {
             Answer::Planned(planned) => Ok(planned),
-            Answer::Infeasible { binding, .. } => Err(NoPlan::Infeasible(binding.clone())),
+            Answer::Infeasible { binding, .. } => Err(Unavailable::Infeasible(binding.clone())),
         }
     }
 

@@ -5,8 +5,7 @@ use planner::outcome::{IterationStrategy, Planned};
 use planner::timeline::Timeline;
 use serde::Deserialize;
 
-use super::Error;
-use super::plans::{NoPlan, Plans};
+use super::plans::{Plans, Unavailable};
 use super::published::PlanOf;
 use super::studies::Explored;
 
@@ -132,15 +131,6 @@ pub enum Quantity {
 }
 
 /// A value, or an explanation for a missing value.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Found {
-    Value(f64),
-    None(String),
-}
-
-/// A value or an explanation for a missing value. The error describes an impossible figure.
-type Answer = Result<Result<Found, String>, Error>;
-
 impl Quantity {
     /// Returns the plans that the quantity needs.
     pub(super) fn plans(&self) -> Vec<&PlanOf> {
@@ -169,7 +159,7 @@ impl Quantity {
     }
 
     /// Computes the value.
-    pub(super) fn value(&self, plans: &mut Plans) -> Answer {
+    pub(super) fn value(&self, plans: &mut Plans) -> Result<f64, Unavailable> {
         match self {
             Self::Time { plan } => single(plans, plan, |planned, _| planned.metrics.iteration_s),
             Self::Operations { plan } => single(plans, plan, |planned, devices| {
@@ -205,82 +195,61 @@ impl Quantity {
                 Some(100.0 * (1.0 - mean(own, of)? / mean(over, of)?))
             }),
             Self::OrderGap { scenario, sizes: [from, to], rollouts } => {
-                Ok(plans.scenario(scenario)?.sizes(*rollouts).and_then(|study| {
-                    let within = study.points.iter().filter(|point| (*from..=*to).contains(&point.size));
-                    let gaps = within.filter_map(|point| point.ends).map(|ends| ends.worst_s / ends.best_s - 1.0);
-                    let least = gaps.min_by(f64::total_cmp).ok_or_else(|| format!("no size from {from} to {to}"))?;
-                    Ok(Found::Value(100.0 * least))
-                }))
+                let sizes = plans.scenario(scenario)?.sizes(*rollouts)?;
+                let within = sizes.points.iter().filter(|point| (*from..=*to).contains(&point.size));
+                let gaps = within.filter_map(|point| point.ends).map(|ends| ends.worst_s / ends.best_s - 1.0);
+                let min_gap = gaps.min_by(f64::total_cmp).ok_or_else(|| format!("no size from {from} to {to}"))?;
+                Ok(100.0 * min_gap)
             }
             Self::SizePenalty { scenario, size, over, rollouts } => {
-                Ok(plans.scenario(scenario)?.sizes(*rollouts).and_then(|study| {
-                    let best = |size: u32| {
-                        let point = study.points.iter().find(|point| point.size == size);
-                        let ends = point.and_then(|point| point.ends);
-                        ends.map(|ends| ends.best_s).ok_or_else(|| format!("no order at size {size}"))
-                    };
-                    Ok(Found::Value(100.0 * (best(*size)? / best(*over)? - 1.0)))
-                }))
+                let sizes = plans.scenario(scenario)?.sizes(*rollouts)?;
+                let best = |size: u32| {
+                    let point = sizes.points.iter().find(|point| point.size == size);
+                    let ends = point.and_then(|point| point.ends);
+                    ends.map(|ends| ends.best_s).ok_or_else(|| format!("no order at size {size}"))
+                };
+                Ok(100.0 * (best(*size)? / best(*over)? - 1.0))
             }
             Self::ChosenSize { scenario, rollouts } => {
-                let study = plans.scenario(scenario)?.sizes(*rollouts);
-                Ok(study.map(|study| Found::Value(f64::from(study.chosen))))
+                Ok(f64::from(plans.scenario(scenario)?.sizes(*rollouts)?.chosen))
             }
             Self::SearchTime { scenario, within, rollouts } => {
-                let study = plans.scenario(scenario)?.search(*rollouts);
-                Ok(study.and_then(|study| super::studies::time_within(study, *within).map(Found::Value)))
+                Ok(super::studies::time_within(plans.scenario(scenario)?.search(*rollouts)?, *within)?)
             }
             Self::SearchBehind { scenario, explored, rollouts } => {
-                let study = plans.scenario(scenario)?.search(*rollouts);
-                Ok(study.and_then(|study| super::studies::behind(study, *explored).map(Found::Value)))
+                Ok(super::studies::behind(plans.scenario(scenario)?.search(*rollouts)?, *explored)?)
             }
         }
     }
 }
 
-fn single(plans: &mut Plans, plan: &PlanOf, of: impl FnOnce(&Planned, f64) -> f64) -> Answer {
+fn single(plans: &mut Plans, plan: &PlanOf, value: impl FnOnce(&Planned, f64) -> f64) -> Result<f64, Unavailable> {
     let scenario = plans.scenario(&plan.scenario)?;
     let devices = f64::from(scenario.valid.scenario().cluster.devices());
-    Ok(found(scenario.planned(plan.planner).map(|planned| of(planned, devices))))
+    Ok(value(scenario.planned(plan.planner)?, devices))
 }
 
 /// Averages a value over the iterations of a plan with different pipeline schemes.
-fn strategies(plans: &mut Plans, plan: &PlanOf, of: impl Fn(&IterationStrategy) -> f64) -> Answer {
-    let mean = |planned: &Planned| -> Result<f64, String> {
-        let values: Option<Vec<f64>> =
-            planned.iterations.iter().map(|iteration| iteration.strategy.as_ref().map(&of)).collect();
-        let values = values.filter(|values| !values.is_empty());
-        let values = values.ok_or_else(|| "its pipelines have no schemes of their own".to_owned())?;
-        Ok(values.iter().sum::<f64>() / values.len() as f64)
-    };
-    match plans.planned(plan)?.map(mean) {
-        Ok(Ok(value)) => Ok(Ok(Found::Value(value))),
-        Ok(Err(wrong)) => Ok(Err(wrong)),
-        Err(none) => Ok(found(Err(none))),
-    }
+fn strategies(plans: &mut Plans, plan: &PlanOf, value: impl Fn(&IterationStrategy) -> f64) -> Result<f64, Unavailable> {
+    let iterations = plans.planned(plan)?.iterations.iter();
+    let values: Option<Vec<f64>> = iterations.map(|iteration| iteration.strategy.as_ref().map(&value)).collect();
+    let values = values.filter(|values| !values.is_empty());
+    let values = values.ok_or_else(|| "its pipelines have no schemes of their own".to_owned())?;
+    Ok(values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// Computes a value of both plans and combines the values. An infeasible plan has priority over a
+/// value that does not apply.
 fn pair(
     plans: &mut Plans,
     plan: &PlanOf,
     over: &PlanOf,
-    of: impl Fn(&Planned) -> Result<f64, String>,
-    both: impl FnOnce(f64, f64) -> f64,
-) -> Answer {
-    let own = plans.planned(plan)?.map(&of);
-    let other = plans.planned(over)?.map(of);
-    let values = match (own, other) {
-        (Ok(own), Ok(other)) => Ok((own, other)),
-        (Err(none), _) | (_, Err(none)) => Err(none),
-    };
-    let (own, other) = match values {
-        Ok((own, other)) => match (own, other) {
-            (Ok(own), Ok(other)) => (own, other),
-            (Err(wrong), _) | (_, Err(wrong)) => return Ok(Err(wrong)),
-        },
-        Err(none) => return Ok(found(Err(none))),
-    };
-    Ok(Ok(Found::Value(both(own, other))))
+    value: impl Fn(&Planned) -> Result<f64, String>,
+    combine: impl FnOnce(f64, f64) -> f64,
+) -> Result<f64, Unavailable> {
+    let first = value(plans.planned(plan)?);
+    let second = value(plans.planned(over)?);
+    Ok(combine(first?, second?))
 }
 
 /// Memory of the first rank in an iteration.
@@ -296,21 +265,18 @@ fn memory(
     plan: &PlanOf,
     over: &PlanOf,
     both: impl FnOnce(&[Memory], &[Memory]) -> Option<f64>,
-) -> Answer {
-    let mut of = |plan: &PlanOf| -> Result<Result<Vec<Memory>, NoPlan>, Error> {
+) -> Result<f64, Unavailable> {
+    let mut memory = |plan: &PlanOf| -> Result<Vec<Memory>, Unavailable> {
         let scenario = plans.scenario(&plan.scenario)?;
         let first_rank = |timeline: &Timeline| {
             let figures = rank_memory(timeline, 0)?;
             Some(Memory { figures, state_gib: timeline.memory.first()?.static_bytes as f64 / BYTES_PER_GIB })
         };
-        let memory = |_: &Planned| scenario.timelines(plan.planner).filter_map(first_rank).collect();
-        Ok(scenario.planned(plan.planner).map(memory))
+        scenario.planned(plan.planner)?;
+        Ok(scenario.timelines(plan.planner).filter_map(first_rank).collect())
     };
-    let (own, over) = (of(plan)?, of(over)?);
-    Ok(match (own, over) {
-        (Ok(own), Ok(over)) => both(&own, &over).map(Found::Value).ok_or_else(|| "no steady state".to_owned()),
-        (Err(none), _) | (_, Err(none)) => found(Err(none)),
-    })
+    let (first, second) = (memory(plan)?, memory(over)?);
+    Ok(both(&first, &second).ok_or_else(|| "no steady state".to_owned())?)
 }
 
 /// Averages over the iterations that have a steady state.
@@ -326,14 +292,4 @@ fn time(planned: &Planned, iterations: Option<[u32; 2]>) -> Result<f64, String> 
     let of = planned.iterations.get(range).filter(|of| !of.is_empty());
     let of = of.ok_or_else(|| format!("no iterations {first} to {last} of {}", planned.iterations.len()))?;
     Ok(of.iter().map(|iteration| iteration.iteration_s).sum())
-}
-
-/// A missing plan is a valid result. A planner that the scenario does not request is an error in
-/// the file.
-fn found(value: Result<f64, NoPlan>) -> Result<Found, String> {
-    match value {
-        Ok(value) => Ok(Found::Value(value)),
-        Err(NoPlan::Infeasible(binding)) => Ok(Found::None(binding)),
-        Err(not_asked @ NoPlan::NotAsked(_)) => Err(not_asked.to_string()),
-    }
 }

@@ -10,8 +10,8 @@ use planner::outcome::Outcome;
 use planner::scenario::ValidScenario;
 use serde::Deserialize;
 
-use super::plans::Plans;
-use super::{Error, four_digits};
+use super::four_digits;
+use super::plans::{Plans, Unavailable};
 
 /// Search strategy other than tree search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -50,22 +50,22 @@ pub enum Chart {
 
 impl Chart {
     /// Computes the curves. Returns a message if a study does not apply.
-    pub(super) fn draw(&self, plans: &mut Plans) -> Result<Result<PaperChart, String>, Error> {
-        Ok(match self {
+    pub(super) fn draw(&self, plans: &mut Plans) -> Result<PaperChart, Unavailable> {
+        match self {
             Self::Iterations { scenario } => {
                 let outcome = &plans.scenario(scenario)?.outcome;
                 let curves = outcome.results.iter().filter_map(|result| {
                     let planner::outcome::Answer::Planned(planned) = &result.answer else { return None };
                     let y: Vec<f64> = planned.iterations.iter().map(|of| four_digits(of.iteration_s)).collect();
                     let x = (1..=y.len()).map(|iteration| iteration as f64).collect();
-                    Some(PaperCurve { label: result.planner.short().to_owned(), x, y })
+                    Some(PaperCurve { label: result.planner.short_title().to_owned(), x, y })
                 });
                 let (x, y) = ("iteration".to_owned(), "iteration time, s".to_owned());
                 Ok(PaperChart { x, y, curves: curves.collect() })
             }
-            Self::Sizes { scenario, rollouts } => plans.scenario(scenario)?.sizes(*rollouts).map(sizes_chart),
-            Self::Search { scenario, rollouts } => plans.scenario(scenario)?.search(*rollouts).map(search_chart),
-        })
+            Self::Sizes { scenario, rollouts } => Ok(sizes_chart(plans.scenario(scenario)?.sizes(*rollouts)?)),
+            Self::Search { scenario, rollouts } => Ok(search_chart(plans.scenario(scenario)?.search(*rollouts)?)),
+        }
     }
 }
 

@@ -154,7 +154,7 @@ fn metrics(result: &PlannerResult) -> Option<&Metrics> {
 
 /// Planner name short enough for a sentence.
 pub(crate) const fn short_title(planner: PlannerKind) -> &'static str {
-    planner.short()
+    planner.short_title()
 }
 
 /// Formats parallel degrees: "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1".

@@ -45,7 +45,11 @@ pub(super) fn Studies() -> impl IntoView {
     let has_modules = Memo::new(move |_| {
         explore.result.with(|stored| {
             stored.as_ref().is_some_and(|stored| {
-                let asked = stored.outcome.results.iter().any(|result| result.planner.lays_out_modules());
+                let asked = stored
+                    .outcome
+                    .results
+                    .iter()
+                    .any(|result| result.planner.family() == api::planner::scenario::PlannerFamily::ModuleLayouts);
                 asked && stored.outcome.engine == stored.current_engine
             })
         })

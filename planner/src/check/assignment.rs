@@ -27,7 +27,7 @@ pub fn check_assignment(
     batches: &[PackedBatch],
 ) -> Result<(), Violation> {
     let layout = plan.layout;
-    if plan.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy.is_some()) {
+    if plan.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy().is_some()) {
         strategies(plan, model, devices, batches.len())?;
         return once(plan, batches);
     }
@@ -54,7 +54,7 @@ pub fn check_assignment(
     once(plan, batches)?;
     for (iteration, batch) in plan.iterations.iter().zip(batches) {
         for replica in &iteration.replicas {
-            if !replica.parts.is_empty() {
+            if !replica.parts().is_empty() {
                 instances_once(model, (replica, batch), 0..model.modules.len(), |_| 1)?;
             }
             mixes(&plan.partition, replica)?;
@@ -75,10 +75,10 @@ fn mixes(partition: &Partition, replica: &ReplicaPlan) -> Result<(), Violation> 
         let module = part.module as usize;
         stages.iter().filter(move |stage| stage.iter().any(|range| range.module == module))
     };
-    let cells: Vec<u32> = if replica.parts.is_empty() {
+    let cells: Vec<u32> = if replica.parts().is_empty() {
         replica.microbatches.iter().flat_map(|_| stages).map(|stage| layers(stage)).collect()
     } else {
-        replica.parts.iter().flat_map(own).map(|stage| layers(stage)).collect()
+        replica.parts().iter().flat_map(own).map(|stage| layers(stage)).collect()
     };
     let (found, expected) = (replica.mixes.len(), cells.len());
     if found != expected {
@@ -99,7 +99,7 @@ fn exchanges(plan: &Plan, model: &Model, training: &Training) -> Result<(), Viol
     if training.context_exchange == ContextExchange::AllToAll {
         model.modules.iter().try_for_each(|module| traded(module, tensor, training.context_parallel))?;
     }
-    let groups = plan.iterations.iter().flat_map(|iteration| &iteration.replicas).flat_map(|replica| &replica.groups);
+    let groups = plan.iterations.iter().flat_map(|iteration| &iteration.replicas).flat_map(|replica| replica.groups());
     for group in groups.filter(|group| group.exchange == ContextExchange::AllToAll) {
         model.modules.iter().try_for_each(|module| traded(module, tensor, group.ranks.len() as u32))?;
     }
@@ -148,7 +148,7 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
     let layout = plan.layout;
     equal("iterations", plan.iterations.len(), iterations)?;
     for iteration in &plan.iterations {
-        let grouped = iteration.replicas.iter().any(|replica| !replica.groups.is_empty());
+        let grouped = iteration.replicas.iter().any(|replica| !replica.groups().is_empty());
         // Context-parallel ranks are the replicas; the plan stores them in a single list.
         equal("replicas", iteration.replicas.len(), if grouped { 1 } else { layout.data as usize })?;
         for replica in &iteration.replicas {
@@ -158,7 +158,8 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
             }
             equal("ranks", replica.schedule.orders.len(), layout.pipeline as usize)?;
             equal("stages", replica.schedule.stages, plan.partition.stages.len())?;
-            let travelling = if replica.parts.is_empty() { replica.microbatches.len() } else { replica.parts.len() };
+            let travelling =
+                if replica.parts().is_empty() { replica.microbatches.len() } else { replica.parts().len() };
             equal("microbatches", replica.schedule.microbatches, travelling)?;
             for microbatch in &replica.microbatches {
                 let most = layout.microbatch as usize;
@@ -181,13 +182,13 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
         if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
     };
     equal("ranks", replica.schedule.orders.len(), layout.data as usize)?;
-    equal("groups", replica.groups.len(), replica.microbatches.len())?;
+    equal("groups", replica.groups().len(), replica.microbatches.len())?;
     equal("microbatches", replica.schedule.microbatches, replica.microbatches.len())?;
-    equal("sub-microbatches", replica.parts.len(), 0)?;
+    equal("sub-microbatches", replica.parts().len(), 0)?;
     equal("strategies of layers", replica.mixes.len(), 0)?;
     equal("stages of a rank", (layout.pipeline * layout.chunks) as usize, 1)?;
     let mut taken = std::collections::BTreeSet::new();
-    for (group, sequences) in replica.groups.iter().zip(&replica.microbatches) {
+    for (group, sequences) in replica.groups().iter().zip(&replica.microbatches) {
         if group.ranks.is_empty() || sequences.is_empty() {
             return Err(Violation::Shape { what: "ranks or sequences of a group", found: 0, expected: 1 });
         }
@@ -237,8 +238,8 @@ mod tests {
     use crate::action::Schedule;
     use crate::cost::{Pricing, StrategyMix};
     use crate::observer::Unobserved;
-    use crate::plan::SequenceGroup;
-    use crate::planners::plan_pipeweaver;
+    use crate::plan::{ReplicaKind, SequenceGroup};
+    use crate::planners::{PlanningContext, pipeweaver};
     use crate::scenario::Sampler;
     use crate::scenario::validate::NoDatasets;
     use crate::scenario::{PlannerKind, ValidScenario, parse};
@@ -255,9 +256,7 @@ mod tests {
         };
         let mut replica = ReplicaPlan {
             microbatches: vec![vec![0], vec![1, 2]],
-            parts: Vec::new(),
-            groups: vec![group(&[0, 1, 2]), group(&[3])],
-            strategy: None,
+            kind: ReplicaKind::Groups(vec![group(&[0, 1, 2]), group(&[3])]),
             schedule: Schedule { stages: 4, microbatches: 2, orders: vec![Vec::new(); 4] },
             mixes: Vec::new(),
         };
@@ -269,7 +268,10 @@ mod tests {
     fn sound_groups_pass() {
         assert_eq!(checked(|_| {}), Ok(()));
         // Sequential groups may share ranks.
-        assert_eq!(checked(|replica| (replica.groups[1].gang, replica.groups[1].ranks) = (1, vec![0, 3])), Ok(()));
+        assert_eq!(
+            checked(|replica| (replica.groups_mut()[1].gang, replica.groups_mut()[1].ranks) = (1, vec![0, 3])),
+            Ok(())
+        );
     }
 
     /// Llama-3 8B has 32 heads and 8 key-value heads. At TP 2, a device has 16 and 4 of them: CP 2,
@@ -323,11 +325,11 @@ mod tests {
         let batch = Sampler::new(&valid).sizing();
         let batch = packing::pack(&batch.samples, &scenario.model, &scenario.workload.packing_rule());
         let batches = [batch.clone()];
-        let plan = plan_pipeweaver(scenario, &pricing, kind, &batch, &batches, &mut Unobserved);
-        let mut plan = plan.unwrap().unwrap();
+        let context = PlanningContext::new(scenario, &pricing, kind, &batch, &batches);
+        let mut plan = pipeweaver::plan(context, &mut Unobserved).unwrap();
         let replica = &mut plan.iterations[0].replicas[0];
         spoil(replica);
-        replica.schedule.microbatches = replica.parts.len();
+        replica.schedule.microbatches = replica.parts().len();
         check_assignment(&plan, &scenario.model, scenario.cluster.devices(), &scenario.training, &batches)
     }
 
@@ -336,11 +338,15 @@ mod tests {
         let kind = PlannerKind::PipeWeaverInterleaving;
         assert_eq!(spoilt(kind, |_| {}), Ok(()));
         let instance = |times| Violation::Instance { microbatch: 0, module: 0, instance: 0, times };
-        let missing = spoilt(kind, |replica| replica.parts.retain(|part| (part.microbatch, part.module) != (0, 0)));
+        let missing =
+            spoilt(kind, |replica| replica.parts_mut().retain(|part| (part.microbatch, part.module) != (0, 0)));
         assert_eq!(missing, Err(instance(0)));
-        let twice = spoilt(kind, |replica| replica.parts.insert(0, replica.parts[0]));
+        let twice = spoilt(kind, |replica| {
+            let first = replica.parts()[0];
+            replica.parts_mut().insert(0, first);
+        });
         assert_eq!(twice, Err(instance(2)));
-        let untimed_degrees = spoilt(kind, |replica| replica.parts[0].copy = 1);
+        let untimed_degrees = spoilt(kind, |replica| replica.parts_mut()[0].copy = 1);
         assert_eq!(untimed_degrees, Err(Violation::Shape { what: "copies of a module", found: 1, expected: 1 }));
     }
 
@@ -360,17 +366,17 @@ mod tests {
     #[test]
     fn groups_that_cannot_be_are_refused() {
         let shape = |what, found, expected| Err(Violation::Shape { what, found, expected });
-        let shared = checked(|replica| replica.groups[1].ranks = vec![2, 3]);
+        let shared = checked(|replica| replica.groups_mut()[1].ranks = vec![2, 3]);
         assert_eq!(shared, shape("groups of a rank at a time", 2, 1));
-        let twice = checked(|replica| replica.groups[0].ranks = vec![0, 0]);
+        let twice = checked(|replica| replica.groups_mut()[0].ranks = vec![0, 0]);
         assert_eq!(twice, shape("groups of a rank at a time", 2, 1));
-        let outside = checked(|replica| replica.groups[1].ranks = vec![4]);
+        let outside = checked(|replica| replica.groups_mut()[1].ranks = vec![4]);
         assert_eq!(outside, shape("ranks of a group", 4, 4));
-        let nobody = checked(|replica| replica.groups[1].ranks.clear());
+        let nobody = checked(|replica| replica.groups_mut()[1].ranks.clear());
         assert_eq!(nobody, shape("ranks or sequences of a group", 0, 1));
         let idle = checked(|replica| replica.microbatches[1].clear());
         assert_eq!(idle, shape("ranks or sequences of a group", 0, 1));
-        let fewer = checked(|replica| drop(replica.groups.pop()));
+        let fewer = checked(|replica| drop(replica.groups_mut().pop()));
         assert_eq!(fewer, shape("groups", 1, 2));
         let missing = checked(|replica| drop(replica.schedule.orders.pop()));
         assert_eq!(missing, shape("ranks", 3, 4));

@@ -53,11 +53,11 @@ pub fn check_modules(
     for (iteration, (planned, batch)) in plan.iterations.iter().zip(batches).enumerate() {
         equal("replicas", planned.replicas.len(), 1)?;
         let replica = &planned.replicas[0];
-        equal("groups", replica.groups.len(), 0)?;
+        equal("groups", replica.groups().len(), 0)?;
         equal("strategies of layers", replica.mixes.len(), 0)?;
         equal("ranks", replica.schedule.orders.len(), stands.blocks.len())?;
         equal("stages", replica.schedule.stages, stands.stages.len())?;
-        equal("microbatches", replica.schedule.microbatches, replica.parts.len())?;
+        equal("microbatches", replica.schedule.microbatches, replica.parts().len())?;
         if replica.microbatches.iter().any(Vec::is_empty) {
             return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
         }
@@ -80,7 +80,7 @@ fn whole(model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<()
     let Some(last) = model.modules.last() else { return Ok(()) };
     for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
         let count = samples(last, batch, sequences).len();
-        if replica.parts.get(microbatch).is_none_or(|part| part.end.saturating_sub(part.first) as usize != count) {
+        if replica.parts().get(microbatch).is_none_or(|part| part.end.saturating_sub(part.first) as usize != count) {
             return Err(Violation::Shape { what: "instances of a whole microbatch", found: 0, expected: count });
         }
     }
@@ -238,7 +238,7 @@ pub(super) fn instances_once(
             times.insert((microbatch as u32, index as u32), vec![0; count]);
         }
     }
-    for part in &replica.parts {
+    for part in replica.parts() {
         let Part { microbatch, module, first, end, copy } = *part;
         let unknown = Violation::Instance { microbatch, module, instance: end, times: 1 };
         let copies = copies(module);
@@ -281,13 +281,13 @@ pub fn check_module_run(
     // Actions keyed by the lowest device in the block, which identifies the block.
     let mut busy: BTreeMap<u32, Vec<(u64, u64, usize, String)>> = BTreeMap::new();
     // Earliest start and latest end by part: forwards, then input gradients.
-    let mut spans = vec![[(u64::MAX, 0_u64); 2]; replica.parts.len()];
+    let mut spans = vec![[(u64::MAX, 0_u64); 2]; replica.parts().len()];
     let mut homes: BTreeMap<usize, u32> = BTreeMap::new();
     for (rank, order) in replica.schedule.orders.iter().enumerate() {
         for (place, action) in order.iter().enumerate() {
             let foreign = || Violation::Foreign { rank, action: action.to_string() };
             let stage = stands.stages.get(action.stage as usize).ok_or_else(foreign)?;
-            let part = replica.parts.get(action.microbatch as usize).ok_or_else(foreign)?;
+            let part = replica.parts().get(action.microbatch as usize).ok_or_else(foreign)?;
             let home = *homes.entry(rank).or_insert(stage.devices.start);
             if stage.module != part.module as usize || stage.copy != part.copy || home != stage.devices.start {
                 return Err(foreign());
@@ -318,7 +318,7 @@ pub fn check_module_run(
 /// that depend on them.
 fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64, u64); 2]]) -> Result<(), Violation> {
     let mut by_microbatch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (index, part) in replica.parts.iter().enumerate() {
+    for (index, part) in replica.parts().iter().enumerate() {
         by_microbatch.entry(part.microbatch).or_default().push(index);
     }
     for (microbatch, parts) in by_microbatch {
@@ -326,13 +326,13 @@ fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64
         let of_module: Vec<Vec<Range<usize>>> =
             model.modules.iter().map(|module| samples(module, batch, sequences)).collect();
         let held = |index: usize| {
-            let Part { module, first, end, .. } = replica.parts[index];
+            let Part { module, first, end, .. } = replica.parts()[index];
             let own = &of_module[module as usize][first as usize..end as usize];
             own.first().map_or(0, |range| range.start)..own.last().map_or(0, |range| range.end)
         };
         for &into in &parts {
             for &from in &parts {
-                let feeds = reads(model, replica.parts[into].module as usize, replica.parts[from].module as usize);
+                let feeds = reads(model, replica.parts()[into].module as usize, replica.parts()[from].module as usize);
                 let (a, b) = (held(into), held(from));
                 if !feeds || a.start >= b.end || b.start >= a.end {
                     continue;

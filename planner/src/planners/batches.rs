@@ -4,6 +4,7 @@ use crate::host::{jobs_per_round, measured, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::plan::Plan;
 use crate::plan::{IterationPlan, ReplicaPlan};
+use crate::planners::SearchError;
 use crate::scenario::PlannerKind;
 use crate::scenario::budget::Spans;
 use crate::workload::PackedBatch;
@@ -40,33 +41,26 @@ impl<T> SpanCount for (IterationPlan, T) {
     }
 }
 
-/// Results for all batches, or the error of the first batch that fails.
-type Planned<T, E> = Result<Result<Vec<T>, E>, Cancelled>;
-
 impl EachBatch<'_> {
-    /// Plans the batches sequentially, so `plan` can reuse state from earlier batches. `plan` may
+    /// Plans the batches sequentially and stops at the first error, so `plan` can reuse state from earlier batches. `plan` may
     /// poll the observer for cancellation; its result is then discarded.
     pub(crate) fn in_turn<T: SpanCount, E>(
         self,
         observer: &mut dyn Observer,
         mut plan: impl FnMut(usize, &PackedBatch, &dyn Observer) -> Result<T, E>,
-    ) -> Planned<T, E> {
+    ) -> Result<Vec<T>, SearchError<E>> {
         let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
         for (index, batch) in self.batches.iter().enumerate() {
             self.tell(observer, index)?;
             let own = measured(observer.batch_clock(), index as u32, || plan(index, batch, observer));
             go_on(observer)?;
-            match own {
-                Ok(own) => {
-                    spans += own.spans();
-                    planned.push(own);
-                }
-                Err(error) => return Ok(Err(error)),
-            }
+            let own = own.map_err(SearchError::Infeasible)?;
+            spans += own.spans();
+            planned.push(own);
             observer.drafted(spans);
             go_on(observer)?;
         }
-        Ok(Ok(planned))
+        Ok(planned)
     }
 
     /// Plans the batches in rounds on the worker threads. `plan` may use these workers too and may
@@ -75,7 +69,7 @@ impl EachBatch<'_> {
         self,
         observer: &mut dyn Observer,
         plan: impl Fn(usize, &PackedBatch, &dyn Observer) -> Result<T, E> + Sync,
-    ) -> Planned<T, E> {
+    ) -> Result<Vec<T>, SearchError<E>> {
         let (mut planned, mut spans) = (Vec::with_capacity(self.batches.len()), 0);
         for round in self.batches.chunks(jobs_per_round(observer.workers())) {
             let first = planned.len();
@@ -87,18 +81,14 @@ impl EachBatch<'_> {
             });
             go_on(observer)?;
             for answer in answers {
-                match answer {
-                    Ok(own) => {
-                        spans += own.spans();
-                        planned.push(own);
-                    }
-                    Err(error) => return Ok(Err(error)),
-                }
+                let own = answer.map_err(SearchError::Infeasible)?;
+                spans += own.spans();
+                planned.push(own);
             }
             observer.drafted(spans);
             go_on(observer)?;
         }
-        Ok(Ok(planned))
+        Ok(planned)
     }
 
     fn tell(self, observer: &mut dyn Observer, done: usize) -> Result<(), Cancelled> {

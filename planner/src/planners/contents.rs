@@ -4,7 +4,7 @@
 use crate::cost::load::Instances;
 use crate::cost::partition::LayerRange;
 use crate::plan::Arrangement;
-use crate::plan::{Plan, ReplicaPlan};
+use crate::plan::{Plan, ReplicaKind, ReplicaPlan};
 use crate::scenario::Scenario;
 use crate::timeline::{MicrobatchSamples, SamplePart, StageLayers, Timeline};
 use crate::workload::{MicrobatchContents, PackedBatch};
@@ -20,7 +20,7 @@ pub(crate) fn of_microbatches(
     replica: &ReplicaPlan,
     timeline: &Timeline,
 ) -> Vec<MicrobatchSamples> {
-    let contents = if replica.parts.is_empty() {
+    let contents = if replica.parts().is_empty() {
         replica.microbatches.iter().map(|sequences| whole(batch, sequences)).collect()
     } else {
         of_parts(scenario, batch, replica)
@@ -40,15 +40,11 @@ pub(crate) fn of_stages(
         ranges.iter().filter(|range| !range.is_empty()).map(layers).collect::<Vec<_>>()
     };
     let stages = &plan.partition.stages;
-    if replica.strategy.is_some() {
-        return Vec::new();
-    }
-    if replica.is_grouped() {
-        return vec![of(&stages.concat())];
-    }
-    match arrangement {
-        Some(arrangement) => arrangement.cut.iter().map(|&cut| of(&stages[cut as usize])).collect(),
-        None => stages.iter().map(|ranges| of(ranges)).collect(),
+    match (&replica.kind, arrangement) {
+        (ReplicaKind::Strategy(_), _) => Vec::new(),
+        (ReplicaKind::Groups(_), _) => vec![of(&stages.concat())],
+        (_, Some(arrangement)) => arrangement.cut.iter().map(|&cut| of(&stages[cut as usize])).collect(),
+        (_, None) => stages.iter().map(|ranges| of(ranges)).collect(),
     }
 }
 
@@ -75,5 +71,5 @@ fn of_parts(scenario: &Scenario, batch: &PackedBatch, replica: &ReplicaPlan) -> 
         });
         MicrobatchSamples { module: Some(part.module), samples: samples.collect() }
     };
-    replica.parts.iter().map(part).collect()
+    replica.parts().iter().map(part).collect()
 }

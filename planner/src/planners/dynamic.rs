@@ -6,15 +6,15 @@ use std::collections::BinaryHeap;
 use crate::action::Schedule;
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use crate::host::{Workers, side_by_side};
-use crate::observer::{Cancelled, Observer};
+use crate::observer::Observer;
 use crate::outcome::{Layout, SolverStatus};
-use crate::plan::{IterationPlan, Plan, ReplicaPlan};
-use crate::planners::NoPlan;
+use crate::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::EachBatch;
 use crate::planners::infeasible::Misfit;
 use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
 use crate::random::Random;
-use crate::scenario::{PlannerKind, Scenario};
+use crate::scenario::Scenario;
 use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
 use crate::units::Nanos;
 use crate::workload::{PackedBatch, Packing};
@@ -81,19 +81,13 @@ pub(crate) fn deal(layout: Layout, times: &[f64]) -> Vec<Vec<usize>> {
 
 /// Chooses the layout on the sizing batch with a quick version of the per-batch algorithm:
 /// longest-first assignment to replicas, then an order search per replica.
-pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
-    observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
-    let kind = PlannerKind::WaitFreeCyclic;
-    let filling = WaitFree { scenario };
-    let mut layouts = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
+pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
+    let Batches { sizing, evaluated: batches, .. } = context.batches;
+    let filling = WaitFree { scenario: context.scenario };
+    let mut layouts = LayoutSearch::run(context, &filling, observer)?;
     loop {
-        let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
-        match fill(scenario, pricing, &filling, &sized, batches, observer)? {
+        let Some(sized) = layouts.winner() else { return Err(layouts.no_plan().into()) };
+        match fill(context, &filling, &sized, observer) {
             Ok((iterations, evaluated)) => {
                 let plan = Plan {
                     layout: sized.layout,
@@ -107,9 +101,9 @@ pub(crate) fn plan(
                     search: layouts.report(),
                     decisions: decisions(&sized, sizing, &layouts, batches.len(), evaluated),
                 };
-                return Ok(Ok(plan));
+                return Ok(plan);
             }
-            Err(misfit) => layouts.reject_winner(&misfit, observer)?,
+            Err(error) => layouts.reject_winner(&error.reason()?, observer)?,
         }
     }
 }
@@ -128,24 +122,19 @@ fn decisions(
     ]
 }
 
-type Filled = Result<(Vec<IterationPlan>, u32), Misfit>;
-
+/// Returns the plans of all batches, and the number of simulated orders.
 fn fill(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
+    context: PlanningContext<'_>,
     filling: &WaitFree<'_>,
     sized: &Sized,
-    batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Filled, Cancelled> {
-    let each = EachBatch { kind: PlannerKind::WaitFreeCyclic, phase: "ordering batches", batches };
+) -> Result<(Vec<IterationPlan>, u32), SearchError<Misfit>> {
+    let each = EachBatch { kind: context.planner, phase: "ordering batches", batches: context.batches.evaluated };
     let filled = each.side_by_side(observer, |index, batch, observer| {
-        fill_batch(scenario, pricing, filling, sized, (index, batch), observer.workers())
+        fill_batch(context.scenario, context.pricing, filling, sized, (index, batch), observer.workers())
     })?;
-    Ok(filled.map(|filled| {
-        let evaluated = filled.iter().map(|(_, orders)| orders).sum();
-        (filled.into_iter().map(|(iteration, _)| iteration).collect(), evaluated)
-    }))
+    let evaluated = filled.iter().map(|(_, orders)| orders).sum();
+    Ok((filled.into_iter().map(|(iteration, _)| iteration).collect(), evaluated))
 }
 
 fn fill_batch(
@@ -196,7 +185,7 @@ fn fill_batch(
     let evaluated = choices.iter().map(|choice| choice.evaluated).sum();
     let replicas = dealt.iter().zip(choices).map(|(own, choice)| {
         let own = own.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
-        ReplicaPlan::whole(own, choice.schedule)
+        ReplicaPlan::new(own, ReplicaKind::Pipeline, choice.schedule)
     });
     Ok((IterationPlan { replicas: replicas.collect(), decision }, evaluated))
 }

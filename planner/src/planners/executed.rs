@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
 use crate::host::{jobs_per_round, side_by_side};
-use crate::observer::{Cancelled, Observer, go_on};
+use crate::observer::{Observer, go_on};
 use crate::outcome::Search;
-use crate::plan::{Plan, ReplicaPlan};
+use crate::plan::{Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::dhp::group_costs;
 use crate::planners::hydraulis::pipeline_costs;
 use crate::planners::infeasible::Misfit;
 use crate::planners::module_layouts::module_costs;
-use crate::planners::{replica, stage_flops};
+use crate::planners::{Batches, PlanningContext, SearchError, replica, stage_flops};
 use crate::scenario::Scenario;
 use crate::simulate::{Deadlock, Execution, execute, peak_memory_over};
 use crate::units::Flops;
@@ -48,7 +48,7 @@ impl TestedPlan {
     }
 
     /// Sets search statistics and decisions.
-    pub(crate) fn told(mut self, search: Search, decisions: Vec<String>) -> Self {
+    pub(crate) fn with_report(mut self, search: Search, decisions: Vec<String>) -> Self {
         self.plan.search = search;
         self.plan.decisions = decisions;
         self
@@ -90,17 +90,18 @@ pub(crate) fn run_iteration(
             runs.push(Arc::clone(run));
             continue;
         }
-        let costs = if let Some(strategy) = &assigned.strategy {
-            pipeline_costs::costs(scenario, pricing, batch, assigned, strategy)
-        } else if !plan.modules.is_empty() {
-            module_costs::of_plan(scenario, pricing, plan, batch, assigned)
-        } else if assigned.is_grouped() {
-            group_costs::costs(scenario, pricing, layout, batch, assigned)
-        } else {
-            replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
+        let costs = match &assigned.kind {
+            ReplicaKind::Strategy(strategy) => pipeline_costs::costs(scenario, pricing, batch, assigned, strategy),
+            ReplicaKind::Groups(_) => group_costs::costs(scenario, pricing, layout, batch, assigned),
+            ReplicaKind::Pipeline | ReplicaKind::Parts(_) if !plan.modules.is_empty() => {
+                module_costs::of_plan(scenario, pricing, plan, batch, assigned)
+            }
+            ReplicaKind::Pipeline | ReplicaKind::Parts(_) => {
+                replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
+            }
         };
         let mut execution = execute(&assigned.schedule, &costs)?;
-        if let Some(strategy) = &assigned.strategy {
+        if let ReplicaKind::Strategy(strategy) = &assigned.kind {
             pipeline_costs::stagger(strategy, &costs, &mut execution);
         }
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
@@ -122,25 +123,20 @@ fn is_same_plan(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
         let of = |own: &Vec<u32>| batch.contents(own);
         a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
     };
-    a.schedule == b.schedule
-        && a.mixes == b.mixes
-        && a.parts == b.parts
-        && a.groups == b.groups
-        && a.strategy == b.strategy
-        && (a.parts.is_empty() || contents())
+    a.schedule == b.schedule && a.mixes == b.mixes && a.kind == b.kind && (a.parts().is_empty() || contents())
 }
 
 /// Previous replicas in the comparison.
 pub(crate) const REMEMBERED: usize = 16;
 
-/// Simulates a plan on all batches, in parallel. Returns it if it runs within the memory limit.
+/// Simulates a plan on the evaluated batches, in parallel. Returns it if it runs within the memory
+/// limit.
 pub(crate) fn fits(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
+    context: PlanningContext<'_>,
     plan: Plan,
-    batches: &[PackedBatch],
     observer: &dyn Observer,
-) -> Result<Result<TestedPlan, Misfit>, Cancelled> {
+) -> Result<TestedPlan, SearchError<Misfit>> {
+    let PlanningContext { scenario, pricing, batches: Batches { evaluated: batches, .. }, .. } = context;
     let (limit, workers) = (scenario.memory_limit(), observer.workers());
     let fits = |iteration: usize| {
         let runs = run_iteration(scenario, pricing, &plan, iteration, &batches[iteration]);
@@ -159,15 +155,12 @@ pub(crate) fn fits(
     for round in all.chunks(jobs_per_round(workers)) {
         go_on(observer)?;
         for runs in side_by_side(workers, round.len(), |place| fits(round[place])) {
-            let runs = match runs {
-                Ok(runs) => runs,
-                Err(misfit) => return Ok(Err(misfit)),
-            };
+            let runs = runs?;
             cells += runs.iter().map(|run| run.costs.flows.cells()).sum::<usize>();
             if cells <= MAX_STORED_CELLS {
                 kept.push(runs);
             }
         }
     }
-    Ok(Ok(TestedPlan { plan, runs: kept }))
+    Ok(TestedPlan { plan, runs: kept })
 }

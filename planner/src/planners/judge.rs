@@ -9,7 +9,7 @@ use crate::cost::Pricing;
 use crate::host::{jobs_per_round, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
-use crate::plan::{IterationPlan, Plan, Strategy};
+use crate::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan, Strategy};
 use crate::planners::breakdown::{RankTotals, StageTimes};
 use crate::planners::contents;
 use crate::planners::dhp::group_costs;
@@ -42,23 +42,42 @@ impl EvaluatedPlan {
     }
 }
 
+/// Error of an evaluation.
+#[derive(Debug)]
+pub(crate) enum JudgeError {
+    Cancelled(Cancelled),
+    /// The checker rejects the plan. This is a bug in the planner.
+    Rejected(Violation),
+}
+
+impl From<Cancelled> for JudgeError {
+    fn from(cancelled: Cancelled) -> Self {
+        Self::Cancelled(cancelled)
+    }
+}
+
+impl From<Violation> for JudgeError {
+    fn from(violation: Violation) -> Self {
+        Self::Rejected(violation)
+    }
+}
+
 /// Validates a plan, simulates it on all batches and computes the metrics. Batches are simulated in
 /// parallel.
 ///
 /// # Errors
-/// Outer: [`Cancelled`] on request by the observer. Inner: the first violation.
+/// [`JudgeError::Cancelled`] on request by the observer, [`JudgeError::Rejected`] for the first
+/// violation.
 #[expect(clippy::too_many_lines, reason = "one pass over the batches: check, simulate, measure")]
 pub(crate) fn judge(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    tried: &TestedPlan,
+    tested: &TestedPlan,
     batches: &[PackedBatch],
     observer: &dyn Observer,
-) -> Result<Result<EvaluatedPlan, Violation>, Cancelled> {
-    let (plan, workers) = (tried.plan(), observer.workers());
-    if let Err(violation) = check_placement(scenario, plan, batches) {
-        return Ok(Err(violation));
-    }
+) -> Result<EvaluatedPlan, JudgeError> {
+    let (plan, workers) = (tested.plan(), observer.workers());
+    check_placement(scenario, plan, batches)?;
     let arrangement = plan.arrangement();
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
@@ -76,14 +95,11 @@ pub(crate) fn judge(
             let round = jobs_per_round(workers).min(batches.len() - iteration);
             ready.extend(side_by_side(workers, round, |place| {
                 let iteration = iteration + place;
-                checked_run(scenario, pricing, tried, iteration, &batches[iteration])
+                checked_run(scenario, pricing, tested, iteration, &batches[iteration])
             }));
         }
-        let runs = match ready.pop_front().expect("a round has an iteration at least") {
-            Ok(runs) => runs,
-            Err(violation) => return Ok(Err(violation)),
-        };
-        let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
+        let runs = ready.pop_front().expect("a round has an iteration at least")?;
+        let schemes = planned.replicas.first().and_then(ReplicaPlan::strategy);
         let mut end = match schemes {
             Some(strategy) => pipeline_costs::step_end(strategy, &runs[0].execution),
             None => StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution)),
@@ -94,7 +110,7 @@ pub(crate) fn judge(
         let sizes = arrangement.as_ref().map(crate::plan::Arrangement::sizes);
         let total = totals_of(scenario, batch, planned, (&runs, sizes.as_deref()), &end);
         for (run, replica) in runs.iter().zip(&planned.replicas) {
-            if let Some(strategy) = &replica.strategy {
+            if let ReplicaKind::Strategy(strategy) = &replica.kind {
                 schemed.stages.add(strategy, &run.costs);
                 schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
             } else {
@@ -162,7 +178,7 @@ pub(crate) fn judge(
         decisions: plan.decisions.clone(),
         placement: module_costs::placement(scenario, plan, batches),
     };
-    Ok(Ok(EvaluatedPlan { planned, timelines }))
+    Ok(EvaluatedPlan { planned, timelines })
 }
 
 /// Validates the static parts of a plan before simulation.
@@ -179,12 +195,12 @@ fn check_placement(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) ->
 fn checked_run(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    tried: &TestedPlan,
+    tested: &TestedPlan,
     iteration: usize,
     batch: &PackedBatch,
 ) -> Result<Runs, Violation> {
-    let plan = tried.plan();
-    let runs = match tried.runs(iteration) {
+    let plan = tested.plan();
+    let runs = match tested.runs(iteration) {
         Some(runs) => runs.clone(),
         None => run_iteration(scenario, pricing, plan, iteration, batch)
             .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?,
@@ -210,7 +226,7 @@ fn check_runs(
                 check::check_module_run(plan, of, batch, replica, &run.execution, &run.costs)?;
             }
         }
-        if let Some(strategy) = &replica.strategy {
+        if let ReplicaKind::Strategy(strategy) = &replica.kind {
             check::check_phases(strategy, &run.execution)?;
         }
     }
@@ -228,14 +244,14 @@ fn totals_of(
     let devices = scenario.cluster.devices();
     let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
     for (run, replica) in runs.iter().zip(&planned.replicas) {
-        match (&replica.strategy, sizes) {
+        match (replica.strategy(), sizes) {
             (Some(strategy), _) => total.add_blocks(&replica.schedule, &run.costs, &rank_devices(strategy), devices),
             (None, Some(sizes)) => total.add_blocks(&replica.schedule, &run.costs, sizes, devices),
             (None, None) => total.add_replica(&replica.schedule, &run.costs),
         }
         total.model_flops += run.flops;
         total.time = total.time.max(end.iteration_end(&run.costs));
-        total.bound = total.bound.max(match &replica.strategy {
+        total.bound = total.bound.max(match replica.strategy() {
             Some(strategy) => pipeline_costs::lower_bound(strategy, &run.costs),
             None => crate::lower_bound::lower_bound(&run.costs),
         });

@@ -18,7 +18,7 @@ mod nearest;
 use crate::plan::describe;
 use crate::planners::infeasible::{BindingConstraint, Misfit};
 use crate::planners::layouts::{Candidate, candidates};
-use crate::planners::{NoPlan, replica};
+use crate::planners::{Batches, NoPlan, PlanningContext, replica};
 
 /// Limit on reported losers, in ascending time order.
 const KEPT_LOSERS: usize = 40;
@@ -120,13 +120,11 @@ pub(crate) struct LayoutSearch<'a> {
 impl<'a> LayoutSearch<'a> {
     /// Computes bounds for all candidates and simulates those that the bounds do not exclude.
     pub(crate) fn run(
-        scenario: &'a Scenario,
-        pricing: &'a Pricing<'a>,
-        kind: PlannerKind,
+        context: PlanningContext<'a>,
         filling: &'a dyn Filling,
-        batch: &'a PackedBatch,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
+        let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing: batch, .. } } = context;
         let limit = scenario.memory_limit();
         let mut search = Self {
             scenario,

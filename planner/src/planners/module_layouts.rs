@@ -25,40 +25,32 @@ pub(crate) use points::{PointSeen, SeenPoint, points};
 pub(crate) use search::BEYOND;
 pub(crate) use space::{Ground, Mode, ModuleShape, Point, degrees, space as points_of};
 
-use crate::cost::{Partition, Pricing};
-use crate::observer::{Cancelled, Observer, go_on};
-use crate::outcome::{Layout, Search, SolverStatus};
+use crate::cost::Partition;
+use crate::observer::{Observer, go_on};
+use crate::outcome::{Layout, SolverStatus};
 use crate::plan::{IterationPlan, Plan};
-use crate::planners::NoPlan;
 use crate::planners::batches::SpanCount;
 use crate::planners::infeasible::Misfit;
-use crate::scenario::{PlannerKind, Scenario};
-use crate::workload::PackedBatch;
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
+use crate::scenario::Scenario;
 
 /// Simulation limits: for the search, and for comparing against the best single layout.
 const SIMULATED: u32 = 400;
 const COMPARED: u32 = 200;
 
 /// Chooses the layouts on the sizing batch, then plans every batch of the run.
-pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
-    observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
+pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
     let mode = Mode::of(kind);
     if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
-        let binding = "does not apply: a model of one module has one layout".to_owned();
-        return Ok(Err(NoPlan { binding, search: Search::default() }));
+        return Err(NoPlan::inapplicable("does not apply: a model of one module has one layout").into());
     }
     let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
     sweep.run(SIMULATED, kind, observer)?;
     let mut failed_later = 0;
     loop {
-        let Some((point, partition)) = sweep.winner() else { return Ok(Err(sweep.no_plan())) };
-        match fill_all(scenario, pricing, (&point, &partition), batches, (kind, observer))? {
+        let Some((point, partition)) = sweep.winner() else { return Err(sweep.no_plan().into()) };
+        match fill_all(context, (&point, &partition), observer) {
             Ok(iterations) => {
                 let mut decisions = report::decisions(scenario, &sweep, sizing.sequences.len(), failed_later);
                 if mode != Mode::Homogeneous {
@@ -66,7 +58,7 @@ pub(crate) fn plan(
                     single.run(COMPARED, kind, observer)?;
                     decisions.push(report::verdict(scenario, &sweep, &single));
                 }
-                return Ok(Ok(Plan {
+                return Ok(Plan {
                     layout: layout_of(scenario, &point),
                     partition,
                     modules: point.modules,
@@ -75,11 +67,11 @@ pub(crate) fn plan(
                     status: SolverStatus::Heuristic,
                     search: sweep.report(),
                     decisions,
-                }));
+                });
             }
-            Err(misfit) => {
+            Err(error) => {
                 failed_later += 1;
-                sweep.reject_winner(&misfit);
+                sweep.reject_winner(&error.reason()?);
                 sweep.run(SIMULATED, kind, observer)?;
             }
         }
@@ -95,29 +87,23 @@ pub(crate) fn layout_of(scenario: &Scenario, point: &Point) -> Layout {
 }
 
 fn fill_all(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    of: (&Point, &Partition),
-    batches: &[PackedBatch],
-    (kind, observer): (PlannerKind, &mut dyn Observer),
-) -> Result<Result<Vec<IterationPlan>, Misfit>, Cancelled> {
+    context: PlanningContext<'_>,
+    placed: (&Point, &Partition),
+    observer: &mut dyn Observer,
+) -> Result<Vec<IterationPlan>, SearchError<Misfit>> {
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(kind, "filling batches", index as u32, batches.len() as u32);
-        match fill(scenario, pricing, of, batch) {
-            Ok(filled) => {
-                let decision =
-                    Some(report::order(of.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len()));
-                spans += filled.plan.spans();
-                observer.drafted(spans);
-                iterations.push(IterationPlan { replicas: vec![filled.plan], decision });
-            }
-            Err(misfit) => return Ok(Err(misfit)),
-        }
+        let filled = fill(scenario, pricing, placed, batch)?;
+        let order = report::order(placed.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len());
+        spans += filled.plan.spans();
+        observer.drafted(spans);
+        iterations.push(IterationPlan { replicas: vec![filled.plan], decision: Some(order) });
     }
     go_on(observer)?;
-    Ok(Ok(iterations))
+    Ok(iterations)
 }
 
 #[cfg(test)]

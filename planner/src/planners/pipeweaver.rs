@@ -17,7 +17,7 @@ mod tuning;
 use crate::action::Schedule;
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use crate::host::{NeverCancelled, SequentialWorkers, Watch, Workers};
-use crate::observer::{Cancelled, Observer, ObserverCancellation};
+use crate::observer::{Observer, ObserverCancellation};
 use crate::outcome::{Layout, SolverStatus};
 use crate::plan::{IterationPlan, Plan, ReplicaPlan};
 use crate::planners::batches::EachBatch;
@@ -25,8 +25,8 @@ use crate::planners::dynamic::deal;
 use crate::planners::infeasible::Misfit;
 use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
 use crate::planners::pipeweaver::ranking::Starts;
-use crate::planners::{NoPlan, replica};
-use crate::scenario::{PlannerKind, Scenario};
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
+use crate::scenario::Scenario;
 use crate::workload::{MicrobatchContents, PackedBatch};
 
 pub(crate) use cut_replica::CutReplica;
@@ -95,25 +95,19 @@ struct Effort<'a> {
 }
 
 /// Chooses the layout on the sizing batch, then orders every batch of the run.
-pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
-    observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
-    let step = Step::of(kind);
+pub(crate) fn plan(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Plan, SearchError<NoPlan>> {
+    let Batches { sizing, evaluated: batches, .. } = context.batches;
+    let step = Step::of(context.planner);
     let filling = PipeWeaver { step };
-    let mut layouts = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
+    let mut layouts = LayoutSearch::run(context, &filling, observer)?;
     loop {
-        let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
-        match fill(scenario, pricing, (kind, step), &sized, batches, observer)? {
+        let Some(sized) = layouts.winner() else { return Err(layouts.no_plan().into()) };
+        match fill(context, step, &sized, observer) {
             Ok((iterations, tally)) => {
                 let mut decisions =
                     vec![crate::planners::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later())];
-                decisions.extend(steps::decisions(scenario, &sized, step, &tally, batches.len()));
-                return Ok(Ok(Plan {
+                decisions.extend(steps::decisions(context.scenario, &sized, step, &tally, batches.len()));
+                return Ok(Plan {
                     layout: sized.layout,
                     partition: sized.partition.clone(),
                     modules: Vec::new(),
@@ -122,9 +116,9 @@ pub(crate) fn plan(
                     status: SolverStatus::Heuristic,
                     search: layouts.report(),
                     decisions,
-                }));
+                });
             }
-            Err(misfit) => layouts.reject_winner(&misfit, observer)?,
+            Err(error) => layouts.reject_winner(&error.reason()?, observer)?,
         }
     }
 }
@@ -142,16 +136,13 @@ struct Tally {
     tuned_layers: [u64; 4],
 }
 
-type Filled = Result<(Vec<IterationPlan>, Tally), Misfit>;
-
 fn fill(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    (kind, step): (PlannerKind, Step),
+    context: PlanningContext<'_>,
+    step: Step,
     sized: &Sized,
-    batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Filled, Cancelled> {
+) -> Result<(Vec<IterationPlan>, Tally), SearchError<Misfit>> {
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { evaluated: batches, .. } } = context;
     let each = EachBatch { kind, phase: "ordering batches", batches };
     let fill = |index: usize, batch: &PackedBatch, host: (&dyn Workers, &dyn Watch)| {
         fill_batch(scenario, pricing, step, sized, (index, batch), host)
@@ -166,15 +157,13 @@ fn fill(
             fill(index, batch, (observer.workers(), &ObserverCancellation(observer)))
         })?
     };
-    Ok(filled.map(|filled| {
-        let mut tally = Tally::default();
-        let mut iterations = Vec::with_capacity(filled.len());
-        for (iteration, own) in filled {
-            iterations.push(iteration);
-            tally.add(own);
-        }
-        (iterations, tally)
-    }))
+    let mut tally = Tally::default();
+    let mut iterations = Vec::with_capacity(filled.len());
+    for (iteration, own) in filled {
+        iterations.push(iteration);
+        tally.add(own);
+    }
+    Ok((iterations, tally))
 }
 
 fn fill_batch(

@@ -46,7 +46,7 @@ pub(crate) fn costs(
     plan: &ReplicaPlan,
 ) -> PipelineCosts {
     let place = place(layout, replica);
-    if plan.parts.is_empty() {
+    if plan.parts().is_empty() {
         let loads = loads(scenario, batch, &plan.microbatches);
         let all: Vec<usize> = (0..loads.len()).collect();
         if plan.mixes.is_empty() {
@@ -56,13 +56,13 @@ pub(crate) fn costs(
         return pricing.tunable_table(layout.tensor, &loads).pipeline_over(partition, place, flows, &all, &plan.mixes);
     }
     let contents: Vec<MicrobatchContents> = plan.microbatches.iter().map(|own| batch.contents(own)).collect();
-    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, plan.parts());
     let table = if plan.mixes.is_empty() {
         pricing.table(layout.tensor, &cut.loads)
     } else {
         pricing.tunable_table(layout.tensor, &cut.loads)
     };
-    let flows = cut.flows(partition, &plan.parts, layout.pipeline as usize, scenario.model.modules.len());
+    let flows = cut.flows(partition, plan.parts(), layout.pipeline as usize, scenario.model.modules.len());
     let all: Vec<usize> = (0..cut.loads.len()).collect();
     table.pipeline_over(partition, place, flows, &all, &plan.mixes)
 }

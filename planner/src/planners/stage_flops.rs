@@ -18,7 +18,7 @@ pub(crate) fn of_replica(
     batch: &PackedBatch,
 ) -> Vec<f64> {
     let model = &scenario.model;
-    if replica.strategy.is_some() {
+    if replica.strategy().is_some() {
         return Vec::new();
     }
     if let Some(arrangement) = plan.arrangement() {
@@ -45,7 +45,7 @@ fn of_copies(
 ) -> Vec<f64> {
     let model = &scenario.model;
     let mut flops = vec![0.0; arrangement.cut.len()];
-    for part in &replica.parts {
+    for part in replica.parts() {
         let standing = arrangement.modules[part.module as usize];
         let share = if arrangement.joined { 1.0 } else { share_of(scenario, part, replica, batch) };
         for stage in standing.of_copy(part.copy as usize) {

@@ -7,15 +7,15 @@ use crate::action::Schedule;
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, UniformTimes};
 use crate::model::{Module, ModuleRole};
-use crate::observer::{Cancelled, Observer, go_on};
+use crate::observer::{Observer, go_on};
 use crate::outcome::{Layout, Search, SolverStatus};
-use crate::plan::{IterationPlan, Plan, ReplicaPlan};
+use crate::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::SpanCount;
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::infeasible::Misfit;
 use crate::planners::layout_search;
 use crate::planners::layout_search::{Filling, LayoutSearch, Microbatches, Sized};
-use crate::planners::{NoPlan, replica};
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::{ChunksRule, Grouping, ScheduleKind, Shape, gpipe, interleaved, one_f_one_b};
 use crate::stage_graph::Placement;
@@ -71,7 +71,7 @@ impl Fixed {
             return Ok(optimus::replica_plan(scenario, sized, batch, own));
         }
         let empty = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-        let mut plan = ReplicaPlan::whole(own, empty);
+        let mut plan = ReplicaPlan::new(own, ReplicaKind::Pipeline, empty);
         if !sized.mixes.is_empty() {
             plan.mixes = plan.microbatches.iter().flat_map(|_| sized.mixes.iter().copied()).collect();
         }
@@ -159,51 +159,46 @@ fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Misfit> {
         .ok_or_else(|| Misfit::rule("more stages than layers"))
 }
 
-/// Chooses the best layout on the sizing batch; [`crate::planners::judge`] then holds it against every batch of the run, and a
-/// layout that runs out of memory there gives way to the next best.
+/// Chooses the best layout on the sizing batch. If a plan exceeds the memory limit on a batch of the
+/// run, the next best layout is tried.
 pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
+    context: PlanningContext<'_>,
     observer: &mut dyn Observer,
-) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
+) -> Result<TestedPlan, SearchError<NoPlan>> {
+    let PlanningContext { scenario, planner: kind, .. } = context;
     if let Some(why) = does_not_apply(scenario, kind) {
-        return Ok(Err(NoPlan { binding: why, search: Search::default() }));
+        return Err(NoPlan::inapplicable(why).into());
     }
     let filling = Fixed { kind };
-    let mut search = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
+    let sizing = context.batches.sizing;
+    let mut search = LayoutSearch::run(context, &filling, observer)?;
     loop {
-        let Some(mut sized) = search.winner() else { return Ok(Err(search.no_plan())) };
-        let plan = loop {
-            let plan = match fill(scenario, pricing, &filling, &sized, batches, observer)? {
-                Ok(plan) => fits(scenario, pricing, plan, batches, observer)?,
-                Err(misfit) => Err(misfit),
+        let Some(mut sized) = search.winner() else { return Err(search.no_plan().into()) };
+        let misfit = loop {
+            let plan = fill(context, &filling, &sized, observer).and_then(|plan| fits(context, plan, observer));
+            let misfit = match plan {
+                Ok(plan) => {
+                    let decisions = decisions(&sized, plan.plan(), sizing, search.failed_later());
+                    return Ok(plan.with_report(search.report(), decisions));
+                }
+                Err(error) => error.reason()?,
             };
-            match plan.as_ref().err().and_then(|misfit| nnscaler::leaner(&sized, misfit)) {
+            match nnscaler::leaner(&sized, &misfit) {
                 Some(leaner) => sized = leaner,
-                None => break plan,
+                None => break misfit,
             }
         };
-        match plan {
-            Ok(plan) => {
-                let decisions = decisions(&sized, plan.plan(), sizing, search.failed_later());
-                return Ok(Ok(plan.told(search.report(), decisions)));
-            }
-            Err(misfit) => search.reject_winner(&misfit, observer)?,
-        }
+        search.reject_winner(&misfit, observer)?;
     }
 }
 
 fn fill(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
+    context: PlanningContext<'_>,
     filling: &Fixed,
     sized: &Sized,
-    batches: &[PackedBatch],
     observer: &dyn Observer,
-) -> Result<Result<Plan, Misfit>, Cancelled> {
+) -> Result<Plan, SearchError<Misfit>> {
+    let PlanningContext { scenario, pricing, batches: Batches { evaluated: batches, .. }, .. } = context;
     let layout = sized.layout;
     let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for batch in batches {
@@ -215,12 +210,9 @@ fn fill(
         for replica in 0..data {
             let own: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
             if own.is_empty() {
-                return Ok(Err(Misfit::rule("a batch has fewer microbatches than replicas")));
+                return Err(Misfit::rule("a batch has fewer microbatches than replicas").into());
             }
-            match filling.replica_plan(scenario, pricing, sized, (replica, batch), own) {
-                Ok(plan) => replicas.push(plan),
-                Err(misfit) => return Ok(Err(misfit)),
-            }
+            replicas.push(filling.replica_plan(scenario, pricing, sized, (replica, batch), own)?);
         }
         let iteration = IterationPlan { replicas, decision: None };
         spans += iteration.spans();
@@ -229,7 +221,7 @@ fn fill(
     }
     go_on(observer)?;
     let open = open_degrees(scenario, filling.kind);
-    Ok(Ok(Plan {
+    Ok(Plan {
         layout,
         partition: sized.partition.clone(),
         modules: Vec::new(),
@@ -238,7 +230,7 @@ fn fill(
         status: SolverStatus::Optimal,
         search: Search::default(),
         decisions: Vec::new(),
-    }))
+    })
 }
 
 /// Returns an explanation if the planner does not apply to the model.

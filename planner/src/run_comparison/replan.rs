@@ -34,14 +34,15 @@ pub fn replan(
 ) -> Result<Planned, ReplanError> {
     let asked = Scenario { planners: vec![planner], ..changed };
     let pinned = pinned(planned).map(|layout| Scenario { layout, ..asked.clone() });
-    if let Some(Ok(valid)) = pinned.map(|scenario| ValidScenario::new(scenario, original))
-        && let Ok(again) = only_plan(&valid, observer)?
-        && same(again.layout, planned.layout)
-    {
-        return Ok(again);
+    if let Some(Ok(valid)) = pinned.map(|scenario| ValidScenario::new(scenario, original)) {
+        match only_plan(&valid, observer) {
+            Ok(again) if same(again.layout, planned.layout) => return Ok(again),
+            Ok(_) | Err(ReplanError::NoPlan(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     let valid = ValidScenario::new(asked, original).map_err(ReplanError::Invalid)?;
-    only_plan(&valid, observer)?.map_err(ReplanError::NoPlan)
+    only_plan(&valid, observer)
 }
 
 /// Returns the degrees that fix the layout. `None` if modules, pipelines or groups have separate
@@ -63,12 +64,12 @@ fn same(a: Layout, b: Layout) -> bool {
     (a.tensor, a.pipeline, a.data, a.chunks, a.microbatch) == (b.tensor, b.pipeline, b.data, b.chunks, b.microbatch)
 }
 
-/// Returns the plan of the only planner, or the reason why it is infeasible.
-fn only_plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Result<Planned, String>, PlanError> {
+/// Returns the plan of the only planner.
+fn only_plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planned, ReplanError> {
     let planning = plan(scenario, observer)?;
-    Ok(match planning.outcome.results.into_iter().next().map(|result| result.answer) {
+    match planning.outcome.results.into_iter().next().map(|result| result.answer) {
         Some(Answer::Planned(planned)) => Ok(*planned),
-        Some(Answer::Infeasible { binding, .. }) => Err(binding),
-        None => Err("no planner was asked".to_owned()),
-    })
+        Some(Answer::Infeasible { binding, .. }) => Err(ReplanError::NoPlan(binding)),
+        None => Err(ReplanError::NoPlan("no planner was requested".to_owned())),
+    }
 }

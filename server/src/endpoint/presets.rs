@@ -24,7 +24,7 @@ pub(crate) async fn presets() -> Json<Presets> {
         .map(|preset| SampleChoice { id: preset.id.to_owned(), title: preset.title.to_owned(), source: preset.source })
         .collect();
     let planner =
-        |id: PlannerKind| PlannerChoice { id, title: id.title().to_owned(), question: id.question().to_owned() };
+        |id: PlannerKind| PlannerChoice { id, title: id.title().to_owned(), question: id.info().purpose.to_owned() };
     let planners = PlannerKind::ALL.into_iter().map(planner).collect();
     Json(Presets { models, clusters, samples, planners })
 }

@@ -150,7 +150,7 @@ mod tests {
         let drawn = [Some(best), baseline].into_iter().flatten();
         let longest = drawn.map(|(result, _)| timeline(result.planner).makespan_ns).max().unwrap();
         let of = |(result, planned): (&PlannerResult, &Planned)| HeadlinePlan {
-            planner: result.planner.short().to_owned(),
+            planner: result.planner.short_title().to_owned(),
             iteration_s: planned.metrics.iteration_s,
             mfu: planned.metrics.mfu,
             strip: strip(timeline(result.planner), longest),

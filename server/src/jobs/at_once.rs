@@ -2,7 +2,6 @@
 //! when the client disconnects.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use planner::outcome::{Outcome, Planning};
 use planner::scenario::budget::plan_bytes;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 
+use super::blocking::{RunError, catch_panic, run_blocking};
 use super::stopwatch::Stopwatch;
 use super::time_limit::{Patience, TimeLimit};
 use super::{Asker, Jobs, more_memory, outgrown};
@@ -76,17 +76,16 @@ impl Jobs {
             let turn = self.turns.take(claimant, Demand::turn(bytes)).await;
             let had = turn.bytes();
             match self.plan_in_turn((Arc::clone(&scenario), iteration), &asker, turn).await {
-                Ok((Ok(Ok(planning)), times)) => {
+                Ok((planning, times)) => {
                     let times = Stopwatch::with_iteration_times(times, &planning.outcome);
                     return Ok((planning, times));
                 }
-                Ok((Ok(Err(PlanError::Outgrown { bytes: needed })), _)) => match more_memory(had, needed, most) {
+                Err(RunError::Plan(PlanError::Outgrown { bytes: needed })) => match more_memory(had, needed, most) {
                     Some(more) => bytes = more,
                     None => return Err(NotPlanned::TooLarge(FieldError::new("/iterations", outgrown(needed, most)))),
                 },
-                Ok((Ok(Err(error)), _)) => return Err(self.not_planned(&error)),
-                // The panic hook has already logged location and message.
-                Ok((Err(_), _)) | Err(_) => {
+                Err(RunError::Plan(error)) => return Err(self.not_planned(&error)),
+                Err(RunError::Stopped) => {
                     return Err(NotPlanned::Fault("a planner stopped unexpectedly".to_owned()));
                 }
             }
@@ -108,19 +107,18 @@ impl Jobs {
         (scenario, iteration): (Arc<ValidScenario>, u32),
         asker: &Asker,
         turn: Turn,
-    ) -> Result<(std::thread::Result<Result<Planning, PlanError>>, Vec<PlanningTime>), tokio::task::JoinError> {
+    ) -> Result<(Planning, Vec<PlanningTime>), RunError> {
         let limit = TimeLimit::start(Arc::clone(&self.clock), self.limits.what_if_time);
         let patience = Arc::new(asker.patience(limit));
         let mut asked = Asked::new(patience, Arc::clone(&self.clock), (self.limits.search_threads, turn.bytes()));
         let engine = Arc::clone(&self.engine);
-        tokio::task::spawn_blocking(move || {
+        run_blocking(move || {
             // The turn is released when planning stops, which may be slightly later than the
             // request.
             let _turn = turn;
-            let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut asked)));
+            let planning = catch_panic(|| engine(&scenario, &mut asked))?;
             // Frees the memory of the other timelines while the turn is still active.
-            let planned = planned.map(|planned| planned.map(|planning| only(planning, iteration)));
-            (planned, asked.times())
+            Ok((only(planning, iteration), asked.times()))
         })
         .await
     }

@@ -17,17 +17,29 @@ use crate::config::ScheduleArguments;
 /// Tolerance for the sum of --input-grad and --weight-grad relative to --backward.
 const ROUNDING: f64 = 1e-6;
 
-/// Builds the request for the given arguments. The inner error contains the invalid fields of a
-/// times file.
-pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<ScheduleRequest, Vec<FieldError>>> {
-    let takes_chunks = |kind: &ScheduleKind| matches!(kind.chunks_rule(), ChunksRule::Any { .. });
-    if let Some(chunks) = arguments.chunks {
-        let fits = |kind: &ScheduleKind| takes_chunks(kind) || kind.chunks(None) == chunks as usize;
-        ensure!(arguments.kinds.iter().any(fits), "--chunks is for schedules with model chunks");
+/// Error of a schedule request.
+#[derive(Debug)]
+pub enum RequestError {
+    /// Invalid fields of a times file or of the request.
+    Fields(Vec<FieldError>),
+    Other(anyhow::Error),
+}
+
+impl From<Vec<FieldError>> for RequestError {
+    fn from(errors: Vec<FieldError>) -> Self {
+        Self::Fields(errors)
     }
-    if arguments.group.is_some() {
-        ensure!(arguments.kinds.iter().any(|kind| kind.has_groups()), "--group is for the interleaved schedules");
+}
+
+impl From<anyhow::Error> for RequestError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
     }
+}
+
+/// Builds the request for the given arguments.
+pub fn request(arguments: &ScheduleArguments) -> Result<ScheduleRequest, RequestError> {
+    check_flags(arguments)?;
     let imported = arguments.import.iter().map(PathBuf::as_path).map(table).collect::<anyhow::Result<Vec<_>>>()?;
     let shape = imported.first().and_then(|table| csv::read(&table.csv).ok());
     let of_table = |size: fn(&csv::Imported) -> usize| shape.as_ref().map(|imported| size(imported) as u32);
@@ -42,11 +54,8 @@ pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<Schedule
             arguments.microbatches.with_context(|| format!("--microbatches {missing}"))?,
         )
     };
-    let times = match times(arguments)? {
-        Ok(times) => times,
-        Err(errors) => return Ok(Err(errors)),
-    };
-    Ok(Ok(ScheduleRequest {
+    let times = times(arguments)?;
+    Ok(ScheduleRequest {
         schema: SCHEMA.to_owned(),
         ranks,
         microbatches,
@@ -57,20 +66,27 @@ pub fn question(arguments: &ScheduleArguments) -> anyhow::Result<Result<Schedule
         memory_cap: arguments.memory_cap,
         kinds: arguments.kinds.clone(),
         imported,
-    }))
+    })
 }
 
-fn times(arguments: &ScheduleArguments) -> anyhow::Result<Result<ActionTimes, Vec<FieldError>>> {
+fn check_flags(arguments: &ScheduleArguments) -> anyhow::Result<()> {
+    let takes_chunks = |kind: &ScheduleKind| matches!(kind.chunks_rule(), ChunksRule::Any { .. });
+    if let Some(chunks) = arguments.chunks {
+        let fits = |kind: &ScheduleKind| takes_chunks(kind) || kind.chunks(None) == chunks as usize;
+        ensure!(arguments.kinds.iter().any(fits), "--chunks is for schedules with model chunks");
+    }
+    if arguments.group.is_some() {
+        ensure!(arguments.kinds.iter().any(|kind| kind.has_groups()), "--group is for the interleaved schedules");
+    }
+    Ok(())
+}
+
+fn times(arguments: &ScheduleArguments) -> Result<ActionTimes, RequestError> {
     let mut times = match &arguments.times {
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            match parse_times(&text) {
-                Ok(times) => times,
-                Err(errors) => {
-                    let below = |error: FieldError| FieldError::new(&format!("/times{}", error.pointer), error.detail);
-                    return Ok(Err(errors.into_iter().map(below).collect()));
-                }
-            }
+            let below = |error: FieldError| FieldError::new(&format!("/times{}", error.pointer), error.detail);
+            parse_times(&text).map_err(|errors| errors.into_iter().map(below).collect::<Vec<_>>())?
         }
         None => of_flags(arguments)?,
     };
@@ -83,7 +99,7 @@ fn times(arguments: &ScheduleArguments) -> anyhow::Result<Result<ActionTimes, Ve
     if arguments.per_rank {
         times.per = Per::Rank;
     }
-    Ok(Ok(times))
+    Ok(times)
 }
 
 fn of_flags(arguments: &ScheduleArguments) -> anyhow::Result<ActionTimes> {

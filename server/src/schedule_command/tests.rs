@@ -14,9 +14,11 @@ fn arguments(line: &str) -> anyhow::Result<ScheduleArguments> {
 
 fn answered(line: &str) -> anyhow::Result<ScheduleResponse> {
     let arguments = arguments(line)?;
-    let valid = question(&arguments)?.and_then(|question| ValidRequest::new(question, Limits::COMMAND_LINE));
-    let place = |error: &FieldError| format!("{}: {}", asked::place(&error.pointer, &arguments), error.detail);
-    let valid = valid.map_err(|errors| anyhow::anyhow!(errors.iter().map(place).collect::<Vec<_>>().join("; ")))?;
+    let line = |error: &FieldError| format!("{}: {}", asked::place(&error.pointer, &arguments), error.detail);
+    let valid = valid_request(&arguments).map_err(|error| match error {
+        RequestError::Fields(errors) => anyhow::anyhow!(errors.iter().map(line).collect::<Vec<_>>().join("; ")),
+        RequestError::Other(error) => error,
+    })?;
     let answer = answer(&valid);
     let refusal = answer.entries.iter().find_map(|entry| match &entry.outcome {
         EntryOutcome::Refused(Refusal { detail, .. }) => Some(refusal_line(&entry.name, entry.kind, detail)),

@@ -75,17 +75,34 @@ fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
     Ok(grid)
 }
 
+/// Error of a chart.
+#[derive(Debug)]
+pub(crate) enum PictureError {
+    /// A field of the request is invalid.
+    Field(FieldError),
+    Store(StoreError),
+}
+
+impl From<FieldError> for PictureError {
+    fn from(error: FieldError) -> Self {
+        Self::Field(error)
+    }
+}
+
+impl From<StoreError> for PictureError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 /// Computes a chart from the rows of an engine.
 pub(crate) async fn picture(
     reader: &Reader,
     sweep: &Sweep,
     engine: &str,
     asked: &Asked,
-) -> Result<Result<Picture, FieldError>, StoreError> {
-    let grid = match grid(sweep, asked) {
-        Ok(grid) => grid,
-        Err(error) => return Ok(Err(error)),
-    };
+) -> Result<Picture, PictureError> {
+    let grid = grid(sweep, asked)?;
     let points: Vec<u32> = grid.iter().flatten().copied().collect();
     let mut rows: HashMap<u32, PointRow> = HashMap::with_capacity(points.len());
     for text in reader.sweep_rows_of(sweep.id().as_str(), engine, &points).await? {
@@ -102,13 +119,13 @@ pub(crate) async fn picture(
         let cells = grid.iter().map(|line| line.iter().map(cell).collect()).collect();
         Layer { planner: named(planner), cells }
     };
-    Ok(Ok(Picture {
+    Ok(Picture {
         metric: asked.metric,
         title: asked.metric.title().to_owned(),
         x: asked.x,
         y: asked.y,
         layers: planners.into_iter().map(layer).collect(),
-    }))
+    })
 }
 
 fn cell(point: u32, row: Option<&PointRow>, planner: PlannerKind, metric: Metric) -> Cell {

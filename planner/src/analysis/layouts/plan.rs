@@ -8,8 +8,8 @@ use crate::cost::Pricing;
 use crate::host::Watch;
 use crate::observer::Watched;
 use crate::outcome::{ModulePlacement, Planned, RankSummary};
-use crate::planners::judge;
 use crate::planners::module_layouts::{Mode, NoPoint, PlannedPoint, Point, plan_point};
+use crate::planners::{JudgeError, judge};
 use crate::scenario::ValidScenario;
 use crate::timeline::Timeline;
 
@@ -51,9 +51,10 @@ pub fn layout_plan(valid: &ValidScenario, name: &str, watch: &dyn Watch) -> Resu
         NoPoint::Misfit(reason) => NoStudy::Misfit(reason),
     })?;
     let batches = [sizing];
-    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Watched(watch))
-        .map_err(|_| NoStudy::TimeIsUp)?
-        .map_err(|violation| NoStudy::Misfit(format!("the checker refuses the plan: {violation}")))?;
+    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Watched(watch)).map_err(|error| match error {
+        JudgeError::Cancelled(_) => NoStudy::TimeIsUp,
+        JudgeError::Rejected(violation) => NoStudy::Misfit(format!("the checker rejects the plan: {violation}")),
+    })?;
     let (planned, timelines) = judged.into_parts();
     let [sizing] = batches;
     let seconds = planned.metrics.iteration_s;

@@ -16,11 +16,11 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
     for (number, iteration) in plan.iterations.iter().enumerate() {
         equal("replicas", iteration.replicas.len(), 1)?;
         let replica = &iteration.replicas[0];
-        let Some(strategy) = &replica.strategy else {
+        let Some(strategy) = replica.strategy() else {
             return Err(Violation::Shape { what: "strategies of an iteration", found: 0, expected: 1 });
         };
-        equal("groups", replica.groups.len(), 0)?;
-        equal("sub-microbatches", replica.parts.len(), 0)?;
+        equal("groups", replica.groups().len(), 0)?;
+        equal("sub-microbatches", replica.parts().len(), 0)?;
         equal("strategies of layers", replica.mixes.len(), 0)?;
         for pipeline in &strategy.pipelines {
             degrees(pipeline, model)?;
@@ -142,7 +142,7 @@ mod tests {
     use crate::cost::Partition;
     use crate::model::presets::model;
     use crate::outcome::{Layout, Search, SolverStatus};
-    use crate::plan::{IterationPlan, ReplicaPlan, Scheme};
+    use crate::plan::{IterationPlan, ReplicaKind, ReplicaPlan, Scheme};
 
     /// Validates two pipelines on six devices after `spoil`: <2,2,1> on devices 0 to 3 and <1,1,2>
     /// on devices 4 and 5. Both have a single microbatch.
@@ -165,14 +165,12 @@ mod tests {
         let both = |stage, microbatch| vec![Action::forward(stage, microbatch), Action::backward(stage, microbatch)];
         let mut replica = ReplicaPlan {
             microbatches: vec![vec![0, 2], vec![1]],
-            parts: Vec::new(),
-            groups: Vec::new(),
-            strategy: None,
+            kind: ReplicaKind::Pipeline,
             schedule: Schedule { stages: 3, microbatches: 2, orders: vec![both(0, 0), both(1, 0), both(2, 1)] },
             mixes: Vec::new(),
         };
         spoil(&mut strategy, &mut replica);
-        replica.strategy = Some(strategy);
+        replica.kind = ReplicaKind::Strategy(strategy);
         let plan = Plan {
             modules: Vec::new(),
             layout: Layout { tensor: 2, pipeline: 2, data: 2, chunks: 1, microbatch: 2, group: None },

@@ -23,7 +23,7 @@ fn sound(scenario: &Scenario, batch: &PackedBatch, pricing: &Pricing<'_>, module
     )
     .unwrap();
     let turns: Vec<Turn> =
-        replica.parts.iter().map(|part| Turn { wave: part.microbatch / 2, phases: [0, 0] }).collect();
+        replica.parts().iter().map(|part| Turn { wave: part.microbatch / 2, phases: [0, 0] }).collect();
     let depths: Vec<u32> = (0..costs.stages()).map(|stage| 3 - (stage as u32).min(2)).collect();
     replica.schedule = multi_module(&costs, &turns, &depths);
     Plan {
@@ -80,7 +80,7 @@ fn sound_plans_pass_apart_and_colocated() {
         for modules in [apart(), colocated] {
             let plan = sound(scenario, batch, pricing, modules);
             let judged = judge(scenario, pricing, &plan.into(), std::slice::from_ref(batch), &Unobserved);
-            let judged = judged.unwrap().unwrap();
+            let judged = judged.unwrap();
             let (planned, timelines) = judged.into_parts();
             let placement = planned.placement.unwrap();
             assert_eq!(placement.ranks.len(), timelines[0].ranks as usize);
@@ -109,11 +109,11 @@ fn modules_that_cannot_stand_so_are_refused() {
 
 #[test]
 fn instances_that_are_missing_or_twice_are_refused() {
-    let missing = spoilt(|plan| plan.iterations[0].replicas[0].parts[0].end -= 1);
+    let missing = spoilt(|plan| plan.iterations[0].replicas[0].parts_mut()[0].end -= 1);
     assert_eq!(missing, Some(Violation::Instance { microbatch: 0, module: 0, instance: 1, times: 0 }));
-    let twice = spoilt(|plan| plan.iterations[0].replicas[0].parts[2].microbatch = 0);
+    let twice = spoilt(|plan| plan.iterations[0].replicas[0].parts_mut()[2].microbatch = 0);
     assert!(matches!(twice, Some(Violation::Instance { module: 0, .. })), "{twice:?}");
-    let nowhere = spoilt(|plan| plan.iterations[0].replicas[0].parts[0].copy = 2);
+    let nowhere = spoilt(|plan| plan.iterations[0].replicas[0].parts_mut()[0].copy = 2);
     assert_eq!(nowhere, Some(Violation::Shape { what: "copies of a module", found: 2, expected: 2 }));
     let untrained = spoilt(|plan| plan.iterations[0].replicas[0].microbatches[3] = vec![0]);
     assert!(matches!(untrained, Some(Violation::Sequence { sequence: 0, times: 2, .. })), "{untrained:?}");
@@ -157,7 +157,7 @@ fn a_run_against_the_definitions_is_refused() {
         orders[0][0] = orders[1][0];
     });
     assert!(matches!(foreign, Some(Violation::Foreign { rank: 0, .. })), "{foreign:?}");
-    let crossed = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].parts[0].copy = 1);
+    let crossed = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].parts_mut()[0].copy = 1);
     assert!(matches!(crossed, Some(Violation::Foreign { .. })), "{crossed:?}");
     let light = spoilt_run(apart(), |_, _, costs| costs.static_memory[0] = crate::units::Bytes::new(1 << 30));
     assert!(matches!(light, Some(Violation::Memory { rank: 0, limit_mib: 1024, .. })), "{light:?}");

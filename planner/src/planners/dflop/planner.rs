@@ -13,12 +13,11 @@ mod round;
 mod tests;
 
 use crate::cost::partition::ModuleWeight;
-use crate::cost::{MicrobatchLoad, Partition, Pricing};
+use crate::cost::{MicrobatchLoad, Partition};
 use crate::observer::{Cancelled, Observer, go_on};
-use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
+use crate::outcome::{Layout, Loser, Search, SolverStatus};
 use crate::plan::Arrangement;
-use crate::plan::{IterationPlan, ModuleLayout, Plan, ReplicaPlan};
-use crate::planners::NoPlan;
+use crate::plan::{IterationPlan, ModuleLayout, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::{EachBatch, SpanCount};
 use crate::planners::dflop::{
     Choice, Configuration, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
@@ -27,6 +26,7 @@ use crate::planners::dflop::{
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::infeasible::Misfit;
 use crate::planners::module_layouts::module_costs;
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
 use crate::scenario::{PlannerKind, Scenario};
 
 use crate::simulate::{StepEnd, execute, peak_memory_over};
@@ -50,9 +50,7 @@ const CANCELLED: &str = "planning was cancelled";
 const TIGHTENED: f64 = 0.94;
 
 struct Planner<'a> {
-    scenario: &'a Scenario,
-    pricing: &'a Pricing<'a>,
-    kind: PlannerKind,
+    context: PlanningContext<'a>,
     input: OptimizerInput,
     /// Tokens sent from encoder to backbone in the representative batch.
     handed_on: f64,
@@ -80,19 +78,16 @@ impl SpanCount for Filled {
 
 /// Chooses the strategy on the sizing batch, then balances every batch.
 pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
+    context: PlanningContext<'_>,
     observer: &mut dyn Observer,
-) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
+) -> Result<TestedPlan, SearchError<NoPlan>> {
+    let PlanningContext { scenario, batches: Batches { sizing, .. }, .. } = context;
     if let Some(binding) = does_not_apply(scenario) {
-        return Ok(Err(NoPlan { binding, search: Search::default() }));
+        return Err(NoPlan::inapplicable(binding).into());
     }
     let load = MicrobatchLoad::of(&sizing.sequences, &scenario.model, scenario.workload.packing);
     let handed_on = load.entering(&scenario.model, 1);
-    let mut planner = Planner { scenario, pricing, kind, input: input(scenario, sizing), handed_on };
+    let mut planner = Planner { context, input: input(scenario, sizing), handed_on };
     let mut search = Search::default();
     let mut binding = String::new();
     for _ in 0..MAX_TIGHTENINGS {
@@ -101,7 +96,7 @@ pub(crate) fn plan(
             Ok(optimized) => optimized,
             Err(error) => {
                 let binding = if binding.is_empty() { error.to_string() } else { binding };
-                return Ok(Err(NoPlan { binding, search }));
+                return Err(NoPlan { binding, search }.into());
             }
         };
         let shortlist = shortlist(&planner.input, SHORTLIST).unwrap_or_default();
@@ -110,16 +105,17 @@ pub(crate) fn plan(
         let mut sized = planner.simulated(&choices, sizing, &mut search, observer)?;
         sized.sort_by(|a, b| a.0.total_cmp(&b.0));
         for place in 0..sized.len() {
-            match planner.planned(&sized[place].1, batches, observer)? {
+            match planner.planned(&sized[place].1, observer) {
                 Ok(plan) => {
                     search.losers = sized.iter().enumerate().filter(|(other, _)| *other != place).map(loser).collect();
                     search.pruned = search.candidates.saturating_sub(search.simulated + search.rejected);
                     let decisions = planner.decisions(&sized[place], &optimized, (&shortlist, sizing.sequences.len()));
-                    return Ok(Ok(plan.told(search, decisions)));
+                    return Ok(plan.with_report(search, decisions));
                 }
-                Err(misfit) => {
+                Err(error) => {
+                    let misfit = error.reason()?;
                     binding.clone_from(&misfit.reason);
-                    reject(&mut search, misfit.reason);
+                    search.reject(misfit.reason);
                 }
             }
         }
@@ -128,7 +124,7 @@ pub(crate) fn plan(
         }
         planner.input.memory *= TIGHTENED;
     }
-    Ok(Err(NoPlan { binding, search }))
+    Err(NoPlan { binding, search }.into())
 }
 
 /// Returns the shortlist plus the choices of the other objectives and the published rule. Removes
@@ -150,14 +146,6 @@ fn loser((_, (seconds, sized)): (usize, &(f64, Sized))) -> Loser {
         reason: format!("slower on the representative batch: {}", describe(&sized.choice.configuration)),
         iteration_s: Some(*seconds),
         peak_memory_gib: None,
-    }
-}
-
-fn reject(search: &mut Search, reason: String) {
-    search.rejected += 1;
-    match search.rejections.iter_mut().find(|known| known.reason == reason) {
-        Some(known) => known.count += 1,
-        None => search.rejections.push(RejectionCount { reason, count: 1 }),
     }
 }
 
@@ -271,7 +259,7 @@ impl Planner<'_> {
                     search.simulated += 1;
                     sized.push(found);
                 }
-                Err(misfit) => reject(search, misfit.reason),
+                Err(misfit) => search.reject(misfit.reason),
             }
         }
         Ok(sized)
@@ -297,7 +285,7 @@ impl Planner<'_> {
         };
         let layouts = [layout(0, encoder, of_encoder), layout(1, backbone, of_backbone)];
         let stages = [encoder.pipeline, backbone.pipeline];
-        let partition = Partition::by_module(&self.scenario.model, &self.weights(&choice), 1, &stages)
+        let partition = Partition::by_module(&self.context.scenario.model, &self.weights(&choice), 1, &stages)
             .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
         let arrangement = Arrangement::of(&layouts, &partition, 2).map_err(|what| Misfit::rule(&what))?;
         Ok(Sized { choice, layouts, partition, arrangement })
@@ -306,7 +294,7 @@ impl Planner<'_> {
     /// Computes layer weights of both modules for a mean microbatch.
     fn weights(&self, choice: &Choice) -> Vec<ModuleWeight> {
         let Configuration { encoder, backbone, microbatches } = choice.configuration;
-        let model = &self.scenario.model;
+        let model = &self.context.scenario.model;
         let total: f64 = self.input.items.iter().map(|item| item.weight).sum();
         let mean = |part: fn(&ItemWork) -> f64| {
             self.input.items.iter().map(|item| part(item) * item.weight).sum::<f64>() / total
@@ -325,7 +313,7 @@ impl Planner<'_> {
         ];
         let load = [MicrobatchLoad { modules: loads.to_vec(), shape: crate::timeline::MicrobatchShape::default() }];
         let of = |module: usize, degrees: Degrees| {
-            self.pricing.table(degrees.tensor, &load).mean_weight(module, &[0], degrees.pipeline)
+            self.context.pricing.table(degrees.tensor, &load).mean_weight(module, &[0], degrees.pipeline)
         };
         vec![of(0, encoder), of(1, backbone)]
     }
@@ -337,11 +325,10 @@ impl Planner<'_> {
             return Err(Misfit::rule(CANCELLED));
         }
         let [encoder, backbone] = &sized.layouts;
-        let parts = round::parts(self.scenario, batch, &microbatches, (encoder.data, backbone.data));
+        let parts = round::parts(self.context.scenario, batch, &microbatches, (encoder.data, backbone.data));
         let rounds = microbatches.len() / backbone.data as usize;
         let schedule = order::schedule(&sized.layouts, &sized.arrangement, &parts, rounds);
-        let replica =
-            ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+        let replica = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
         Ok(Filled { replica, decision })
     }
 
@@ -360,12 +347,12 @@ impl Planner<'_> {
         let rounds = configuration.microbatches.min(count / copies);
         let buckets = (rounds * copies) as usize;
         let works: Vec<ItemWork> =
-            batch.sequences.iter().map(|sequence| profile::work(&self.scenario.model, sequence)).collect();
+            batch.sequences.iter().map(|sequence| profile::work(&self.context.scenario.model, sequence)).collect();
         let items =
             item_seconds(&self.input, configuration, &works).map_err(|error| Misfit::rule(&error.to_string()))?;
         let as_it_comes = in_order(items.len(), buckets);
         let before = longest(&items, &as_it_comes);
-        if self.kind == PlannerKind::DflopLayout {
+        if self.context.planner == PlannerKind::DflopLayout {
             return Ok((as_it_comes, format!("{rounds} microbatches per copy, the longest {:.1} ms", before * 1e3)));
         }
         let dealt = partition_until(&items, buckets, SCHEDULER, &|| observer.cancelled())
@@ -384,11 +371,11 @@ impl Planner<'_> {
     /// Returns the batch end in seconds, or an error if memory is exceeded.
     fn simulate(&self, sized: &Sized, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<f64, Misfit> {
         let placed = (&sized.layouts[..], &sized.partition);
-        let costs = module_costs::costs(self.scenario, self.pricing, placed, batch, replica)
+        let costs = module_costs::costs(self.context.scenario, self.context.pricing, placed, batch, replica)
             .map_err(|what| Misfit::rule(&what))?;
         let execution = execute(&replica.schedule, &costs).map_err(|_| Misfit::deadlock())?;
         let (rank, peak) = peak_memory_over(&replica.schedule, &execution, &costs);
-        if peak > self.scenario.memory_limit() {
+        if peak > self.context.scenario.memory_limit() {
             return Err(Misfit::activations(rank, peak));
         }
         let mut end = StepEnd::of(sized.arrangement.ranks.len(), std::iter::once(&execution));
@@ -397,18 +384,11 @@ impl Planner<'_> {
     }
 
     /// Plans all batches, or returns an error if memory is exceeded.
-    fn planned(
-        &self,
-        sized: &Sized,
-        batches: &[PackedBatch],
-        observer: &mut dyn Observer,
-    ) -> Result<Result<TestedPlan, Misfit>, Cancelled> {
-        let each = EachBatch { kind: self.kind, phase: "balancing batches", batches };
+    fn planned(&self, sized: &Sized, observer: &mut dyn Observer) -> Result<TestedPlan, SearchError<Misfit>> {
+        let PlanningContext { planner: kind, batches: Batches { evaluated: batches, .. }, .. } = self.context;
+        let each = EachBatch { kind, phase: "balancing batches", batches };
         let filled = each.side_by_side(observer, |_, batch, observer| self.fill(sized, batch, observer))?;
-        match filled {
-            Ok(filled) => fits(self.scenario, self.pricing, self.plan_of(sized, filled), batches, observer),
-            Err(misfit) => Ok(Err(misfit)),
-        }
+        fits(self.context, self.plan_of(sized, filled), observer)
     }
 
     fn plan_of(&self, sized: &Sized, filled: Vec<Filled>) -> Plan {
@@ -419,7 +399,7 @@ impl Planner<'_> {
             partition: sized.partition.clone(),
             modules: sized.layouts.to_vec(),
             iterations: filled.into_iter().map(iteration).collect(),
-            algorithm: match self.kind {
+            algorithm: match self.context.planner {
                 PlannerKind::DflopLayout => "data-aware optimizer; microbatches in data-loader order, 1F1B",
                 _ => "data-aware optimizer; online microbatch scheduler (LPT and local search against a bound), 1F1B",
             }
@@ -465,7 +445,7 @@ impl Planner<'_> {
             decisions.push(by("the rule of the published program", published, published.of_mean));
         }
         decisions.push(self.handed_on(&choice.configuration));
-        let full = self.scenario.memory_limit().get() as f64;
+        let full = self.context.scenario.memory_limit().get() as f64;
         if self.input.memory < full {
             decisions.push(format!(
                 "The search uses {:.0} % of the memory limit, because activations are larger than the profile states.",
@@ -479,12 +459,12 @@ impl Planner<'_> {
 impl Planner<'_> {
     /// Describes the transfer from encoder to backbone for a round of mean items (DFLOP Sec. 4).
     fn handed_on(&self, configuration: &Configuration) -> String {
-        let modules = &self.scenario.model.modules;
+        let modules = &self.context.scenario.model.modules;
         let round = Round {
             encoder_copies: configuration.encoder.data,
             backbone_copies: configuration.backbone.data,
             tokens: self.handed_on / f64::from(configuration.microbatches),
-            token_bytes: self.scenario.training.width() * f64::from(modules[1].hidden),
+            token_bytes: self.context.scenario.training.width() * f64::from(modules[1].hidden),
             readers: configuration.backbone.tensor,
         };
         let mib = |bytes: f64| bytes / f64::from(1 << 20);

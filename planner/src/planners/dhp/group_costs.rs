@@ -140,16 +140,16 @@ pub(crate) fn costs(
 ) -> PipelineCosts {
     let ranks = layout.data as usize;
     let loads = loads(scenario, batch, &plan.microbatches);
-    let ways: Vec<_> = plan.groups.iter().map(|group| (group.exchange, group.degree())).collect();
+    let ways: Vec<_> = plan.groups().iter().map(|group| (group.exchange, group.degree())).collect();
     let prices = GroupPrices::of(pricing, &scenario.model, layout, &loads, &ways)
         .expect("the planner asked for prices of these degrees before");
     let items: Vec<Gathered> =
-        plan.groups.iter().map(|group| Gathered { ranks: group.ranks.clone(), gang: group.gang }).collect();
+        plan.groups().iter().map(|group| Gathered { ranks: group.ranks.clone(), gang: group.gang }).collect();
     let flows = Flows::together(ranks, &items).expect("groups stand on the ranks of the layout");
     let single = prices.columns;
     let mut costs = sized(&single, flows.cells());
     let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); ranks];
-    for (item, group) in plan.groups.iter().enumerate() {
+    for (item, group) in plan.groups().iter().enumerate() {
         for (cell, &rank) in flows.cells_of(item).zip(&group.ranks) {
             copy(&single, item, &mut costs, cell);
             let window = &mut windows[rank as usize];

@@ -9,10 +9,10 @@ mod report;
 
 use crate::cost::Pricing;
 use crate::cost::overrides::AtDegrees;
-use crate::observer::{Cancelled, Observer, go_on};
-use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
+use crate::observer::{Observer, go_on};
+use crate::outcome::{Layout, Loser, Search, SolverStatus};
 use crate::plan::SequenceGroup;
-use crate::plan::{IterationPlan, Plan, ReplicaPlan};
+use crate::plan::{IterationPlan, Plan, ReplicaKind, ReplicaPlan};
 use crate::planners::batches::EachBatch;
 use crate::planners::dhp::group_costs;
 use crate::planners::dhp::{
@@ -20,7 +20,7 @@ use crate::planners::dhp::{
     megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
 };
 use crate::planners::executed::{TestedPlan, fits};
-use crate::planners::{NoPlan, failed, measured_layers};
+use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, failed, measured_layers};
 use crate::scenario::budget::Spans;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::simulate::{StepEnd, execute, peak_memory_over};
@@ -38,8 +38,7 @@ const TIGHTENED: f64 = 0.96;
 
 /// Planner state for a tensor-parallel degree.
 struct Setting<'a> {
-    scenario: &'a Scenario,
-    kind: PlannerKind,
+    context: PlanningContext<'a>,
     layout: Layout,
     profile: Profile,
     degrees: AllowedDegrees,
@@ -53,15 +52,12 @@ struct Setting<'a> {
 /// Chooses TP on the sizing batch, and for static planners also the context-parallel degree. Then
 /// plans every batch. If a TP degree fails on a batch, the next candidate is tried.
 pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    sizing: &PackedBatch,
-    batches: &[PackedBatch],
+    context: PlanningContext<'_>,
     observer: &mut dyn Observer,
-) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
+) -> Result<TestedPlan, SearchError<NoPlan>> {
+    let PlanningContext { scenario, batches: Batches { sizing, evaluated: batches, .. }, .. } = context;
     if let Some(binding) = does_not_apply(scenario) {
-        return Ok(Err(NoPlan { binding: binding.to_owned(), search: Search::default() }));
+        return Err(NoPlan::inapplicable(binding).into());
     }
     let mut search = Search::default();
     let longest = longest(batches);
@@ -70,13 +66,12 @@ pub(crate) fn plan(
     for tensor in tensor_degrees(scenario) {
         go_on(observer)?;
         search.candidates += 1;
-        let result =
-            broken_rule(scenario, tensor).map_or_else(|| size(scenario, pricing, kind, tensor, sizing, longest), Err);
+        let result = broken_rule(scenario, tensor).map_or_else(|| size(context, tensor, longest), Err);
         match result {
             Ok(found) => sized.push(found),
             Err(reason) => {
-                reject(&mut search, &reason);
                 binding = Some(format!("{reason}, at TP {tensor}"));
+                search.reject(reason);
             }
         }
     }
@@ -87,29 +82,22 @@ pub(crate) fn plan(
     let mut first = None;
     for (failed_later, (_, mut setting)) in (0..).zip(sized) {
         search.losers.remove(0);
-        match setting.run(pricing, batches, observer)? {
-            Ok((tried, groups_made)) => {
+        match setting.run(observer) {
+            Ok((tested, groups_made)) => {
                 let decisions = setting.decisions(sizing.sequences.len(), failed_later, groups_made);
-                return Ok(Ok(tried.told(search, decisions)));
+                return Ok(tested.with_report(search, decisions));
             }
-            Err(reason) => {
+            Err(error) => {
+                let reason = error.reason()?;
                 search.simulated -= 1;
-                reject(&mut search, &reason);
-                first.get_or_insert(reason);
+                first.get_or_insert_with(|| reason.clone());
+                search.reject(reason);
             }
         }
     }
     let binding = first.or(binding);
     let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
-    Ok(Err(NoPlan { binding, search }))
-}
-
-fn reject(search: &mut Search, reason: &str) {
-    search.rejected += 1;
-    match search.rejections.iter_mut().find(|known| known.reason == reason) {
-        Some(known) => known.count += 1,
-        None => search.rejections.push(RejectionCount { reason: reason.to_owned(), count: 1 }),
-    }
+    Err(NoPlan { binding, search }.into())
 }
 
 fn slower(seconds: f64, layout: Layout) -> Loser {
@@ -122,7 +110,9 @@ const fn algorithm(kind: PlannerKind) -> &'static str {
         PlannerKind::StaticContext => {
             "one ring degree for all groups, the fastest on a representative batch; sequences packed by memory"
         }
-        PlannerKind::Ulysses => "one all-to-all degree that divides the heads, the fastest on a representative batch",
+        PlannerKind::Ulysses | PlannerKind::DeepSpeed => {
+            "one all-to-all degree that divides the heads, the fastest on a representative batch"
+        }
         PlannerKind::BalancedContext => {
             "degree of a sequence from its length, rounded up to a power of two; greedy assignment to ranks within 5 % of the mean"
         }
@@ -173,7 +163,11 @@ fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
 }
 
 const fn exchange_of(kind: PlannerKind) -> ContextExchange {
-    if matches!(kind, PlannerKind::Ulysses) { ContextExchange::AllToAll } else { ContextExchange::Ring }
+    if matches!(kind, PlannerKind::Ulysses | PlannerKind::DeepSpeed) {
+        ContextExchange::AllToAll
+    } else {
+        ContextExchange::Ring
+    }
 }
 
 /// Maximum sequence length in tokens.
@@ -183,19 +177,13 @@ fn longest(batches: &[PackedBatch]) -> u64 {
 
 /// Returns a setting that fits the sizing batch, and the simulated time in seconds. A static degree
 /// must also fit a sequence with `longest` tokens.
-fn size<'a>(
-    scenario: &'a Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    tensor: u32,
-    sizing: &PackedBatch,
-    longest: u64,
-) -> Result<(f64, Setting<'a>), String> {
+fn size(context: PlanningContext<'_>, tensor: u32, longest: u64) -> Result<(f64, Setting<'_>), String> {
+    let PlanningContext { scenario, pricing, planner: kind, batches: Batches { sizing, .. } } = context;
     let ranks = scenario.cluster.devices() / tensor;
     let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
     let modules = &scenario.model.modules;
     let degrees = match kind {
-        PlannerKind::Ulysses => AllowedDegrees::that(
+        PlannerKind::Ulysses | PlannerKind::DeepSpeed => AllowedDegrees::that(
             |degree| modules.iter().all(|module| module.supports_all_to_all(tensor, degree)),
             ranks,
         ),
@@ -206,14 +194,13 @@ fn size<'a>(
     };
     let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
     let tokens_per_rank = profile.memory.tokens();
-    let mut setting =
-        Setting { scenario, kind, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
+    let mut setting = Setting { context, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
     if setting.tokens_per_rank == 0 {
         let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
         return Err(format!("weights, gradients and optimizer state need {states:.1} GiB; {budget:.1} GiB available"));
     }
     let sequences = sequences(sizing, &setting.profile);
-    if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses) {
+    if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses | PlannerKind::DeepSpeed) {
         let degree = setting.best_static_degree(&sequences, longest);
         let degree = degree.ok_or_else(|| "the longest sequence fits no degree that divides the ranks".to_owned())?;
         setting.fixed = Some(degree);
@@ -263,7 +250,7 @@ impl Setting<'_> {
 
     fn grouped(&self, sequences: &[Sequence]) -> Result<BatchPlan, GroupError> {
         let problem = self.problem(sequences);
-        match (self.kind, self.fixed) {
+        match (self.context.planner, self.fixed) {
             (_, Some(degree)) => static_plan(problem, degree),
             (PlannerKind::BalancedContext, None) => megatron_balanced(problem),
             _ => plan_groups(problem, Effort::Portfolio),
@@ -300,62 +287,52 @@ impl Setting<'_> {
 
     /// Returns a plan that fits on every batch, and the number of created communication groups.
     /// Reduces the token limit while simulated memory exceeds the profile's estimate.
-    fn run(
-        &mut self,
-        pricing: &Pricing<'_>,
-        batches: &[PackedBatch],
-        observer: &mut dyn Observer,
-    ) -> Result<Result<(TestedPlan, usize), String>, Cancelled> {
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<(TestedPlan, usize), SearchError<String>> {
         let mut tightenings = 0;
         loop {
-            self.fit_longest_sequence(batches);
-            let (iterations, groups_made) = match self.iterations(batches, observer)? {
-                Ok(found) => found,
-                Err(binding) => return Ok(Err(binding)),
-            };
+            self.fit_longest_sequence(self.context.batches.evaluated);
+            let (iterations, groups_made) = self.iterations(observer)?;
             let lists = iterations.iter().flat_map(|iteration| &iteration.replicas[0].microbatches);
             let largest = lists.map(Vec::len).max().unwrap_or(1);
             let plan = Plan {
                 layout: Layout { microbatch: largest as u32, ..self.layout },
-                partition: group_costs::whole_model(&self.scenario.model),
+                partition: group_costs::whole_model(&self.context.scenario.model),
                 modules: Vec::new(),
                 iterations,
-                algorithm: algorithm(self.kind).to_owned(),
+                algorithm: algorithm(self.context.planner).to_owned(),
                 status: SolverStatus::Heuristic,
                 search: Search::default(),
                 decisions: Vec::new(),
             };
-            match fits(self.scenario, pricing, plan, batches, observer)? {
-                Ok(tried) => return Ok(Ok((tried, groups_made))),
-                Err(misfit) if tightenings == MAX_TIGHTENINGS => {
-                    return Ok(Err(format!("{} on another batch", misfit.reason)));
-                }
-                Err(_) => self.tighten(),
+            let misfit = match fits(self.context, plan, observer) {
+                Ok(tested) => return Ok((tested, groups_made)),
+                Err(error) => error.reason()?,
+            };
+            if tightenings == MAX_TIGHTENINGS {
+                return Err(SearchError::Infeasible(format!("{} on another batch", misfit.reason)));
             }
+            self.tighten();
             tightenings += 1;
         }
     }
 
     /// Returns the plans for all batches, and the number of created communication groups.
-    fn iterations(
-        &self,
-        batches: &[PackedBatch],
-        observer: &mut dyn Observer,
-    ) -> Result<Result<(Vec<IterationPlan>, usize), String>, Cancelled> {
+    fn iterations(&self, observer: &mut dyn Observer) -> Result<(Vec<IterationPlan>, usize), SearchError<String>> {
         let mut pool = GroupPool::default();
-        let each = EachBatch { kind: self.kind, phase: "grouping batches", batches };
+        let PlanningContext { planner: kind, batches: Batches { evaluated: batches, .. }, .. } = self.context;
+        let each = EachBatch { kind, phase: "grouping batches", batches };
         let iterations = each.in_turn(observer, |index, batch, _| {
             self.iteration(batch, &mut pool).map_err(|reason| format!("iteration {index}: {reason}"))
         })?;
-        Ok(iterations.map(|iterations| (iterations, pool.len())))
+        Ok((iterations, pool.len()))
     }
 
     fn iteration(&self, batch: &PackedBatch, pool: &mut GroupPool) -> Result<IterationPlan, String> {
         let sequences = sequences(batch, &self.profile);
         let planned = self.grouped(&sequences).map_err(|error| error.to_string())?;
         let problem = self.problem(&sequences);
-        let lockstep = self.scenario.training.zero_stage() >= 3;
-        let mut replica = ReplicaPlan::whole(Vec::new(), group_costs::schedule(&[], 0));
+        let lockstep = self.context.scenario.training.zero_stage() >= 3;
+        let (mut microbatches, mut groups) = (Vec::new(), Vec::new());
         let mut report = report::Report::new(&planned);
         let mut gang = 0;
         for (number, microbatch) in planned.microbatches.iter().enumerate() {
@@ -374,25 +351,26 @@ impl Setting<'_> {
                     vec![group.sequences.clone()]
                 };
                 for own in items {
-                    replica.groups.push(SequenceGroup {
+                    groups.push(SequenceGroup {
                         ranks: placed.ranks.clone(),
                         microbatch: number as u32,
                         gang,
-                        exchange: exchange_of(self.kind),
+                        exchange: exchange_of(self.context.planner),
                         estimate: Seconds::from_secs(self.estimate(&sequences, &own, group.degree)).to_nanos(),
                     });
-                    replica.microbatches.push(own);
+                    microbatches.push(own);
                     gang += u32::from(!together);
                 }
             }
             gang += u32::from(together);
         }
         // A forward and a backward span per group and rank.
-        let spans = 2 * replica.groups.iter().map(|group| group.ranks.len() as u64).sum::<u64>();
+        let spans = 2 * groups.iter().map(|group| group.ranks.len() as u64).sum::<u64>();
         if (Spans { kept: spans, simulated: spans }).excess().is_some() {
             return Err("the spans of its groups exceed the limit of an answer".to_owned());
         }
-        replica.schedule = group_costs::schedule(&replica.groups, self.layout.data as usize);
+        let schedule = group_costs::schedule(&groups, self.layout.data as usize);
+        let replica = ReplicaPlan::new(microbatches, ReplicaKind::Groups(groups), schedule);
         Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision(&planned)) })
     }
 
@@ -423,9 +401,9 @@ impl Setting<'_> {
             self.profile.memory.states.gib()
         ));
         decisions.push(self.profile.words());
-        let exchange = Some(exchange_of(self.kind));
+        let exchange = Some(exchange_of(self.context.planner));
         let degrees = self.degrees.list().iter().map(|&context| AtDegrees { tensor, context, exchange });
-        decisions.extend(measured_layers::words(self.scenario, &degrees.collect::<Vec<_>>()));
+        decisions.extend(measured_layers::words(self.context.scenario, &degrees.collect::<Vec<_>>()));
         decisions
     }
 }

@@ -11,14 +11,13 @@ mod dynamic;
 mod profile;
 mod words;
 
-use crate::cost::Pricing;
-use crate::observer::{Cancelled, Observer, go_on};
+use crate::observer::{Observer, go_on};
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::plan::OptimizerSharding;
 use crate::plan::{IterationPlan, Plan, ReplicaPlan};
-use crate::planners::NoPlan;
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::hydraulis::pipeline_costs::{costs, stagger, step_end};
+use crate::planners::{NoPlan, PlanningContext, SearchError};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::simulate::{execute, peak_memory_over};
 use crate::units::Bytes;
@@ -31,23 +30,9 @@ const MAX_TIGHTENINGS: u32 = 6;
 /// Factor per MaxLen reduction.
 const TIGHTENED: f64 = 0.96;
 
-/// Batches available to a planner.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Batches<'a> {
-    /// Samples from the dataset, excluded from evaluation.
-    pub survey: &'a [PackedBatch],
-    /// Representative batch.
-    pub sizing: &'a PackedBatch,
-    /// Batches for the evaluation of plans.
-    pub judged: &'a [PackedBatch],
-}
-
 /// State of a planner.
 struct Setting<'a> {
-    scenario: &'a Scenario,
-    pricing: &'a Pricing<'a>,
-    kind: PlannerKind,
-    batches: Batches<'a>,
+    context: PlanningContext<'a>,
     schemes: Vec<Profiled>,
     optimizer: OptimizerSharding,
     /// Maximum sequence length in tokens across all batches.
@@ -56,46 +41,37 @@ struct Setting<'a> {
     tightenings: u32,
 }
 
-/// Intermediate result of a planner.
-struct Made {
+/// Iteration plans of a planner, before the memory check.
+struct Draft {
     iterations: Vec<IterationPlan>,
     decisions: Vec<String>,
     search: Search,
 }
 
 pub(crate) fn plan(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    batches: Batches<'_>,
+    context: PlanningContext<'_>,
     observer: &mut dyn Observer,
-) -> Result<Result<TestedPlan, NoPlan>, Cancelled> {
-    if let Some(binding) = does_not_apply(scenario, kind) {
-        return Ok(Err(NoPlan { binding, search: Search::default() }));
+) -> Result<TestedPlan, SearchError<NoPlan>> {
+    if let Some(binding) = does_not_apply(context.scenario, context.planner) {
+        return Err(NoPlan::inapplicable(binding).into());
     }
-    let mut setting = match Setting::new(scenario, pricing, kind, batches) {
-        Ok(setting) => setting,
-        Err(none) => return Ok(Err(none)),
-    };
+    let mut setting = Setting::new(context)?;
     loop {
         go_on(observer)?;
-        let made = match kind {
+        let draft = match context.planner {
             PlannerKind::HydraulisStatic | PlannerKind::Hydraulis => dynamic::plan(&setting, observer)?,
             _ => baselines::plan(&setting, observer)?,
         };
-        let made = match made {
-            Ok(made) => made,
-            Err(none) => return Ok(Err(none)),
-        };
-        let plan = setting.finish(made);
+        let plan = setting.finish(draft);
         let search = plan.search.clone();
-        match fits(scenario, pricing, plan, batches.judged, observer)? {
-            Ok(tried) => return Ok(Ok(tried)),
-            Err(misfit) if setting.tightenings == MAX_TIGHTENINGS => {
-                return Ok(Err(NoPlan { binding: misfit.reason, search }));
-            }
-            Err(_) => setting.tighten(),
+        let misfit = match fits(context, plan, observer) {
+            Ok(tested) => return Ok(tested),
+            Err(error) => error.reason()?,
+        };
+        if setting.tightenings == MAX_TIGHTENINGS {
+            return Err(NoPlan { binding: misfit.reason, search }.into());
         }
+        setting.tighten();
     }
 }
 
@@ -121,17 +97,13 @@ fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
 }
 
 impl<'a> Setting<'a> {
-    fn new(
-        scenario: &'a Scenario,
-        pricing: &'a Pricing<'a>,
-        kind: PlannerKind,
-        batches: Batches<'a>,
-    ) -> Result<Self, NoPlan> {
+    fn new(context: PlanningContext<'a>) -> Result<Self, NoPlan> {
+        let PlanningContext { scenario, pricing, planner: kind, batches } = context;
         let optimizer = match kind {
             PlannerKind::StaticStrategy => OptimizerSharding::Replicas,
             _ => OptimizerSharding::AllDevices,
         };
-        let all = batches.survey.iter().chain([batches.sizing]).chain(batches.judged);
+        let all = batches.survey.iter().chain([batches.sizing]).chain(batches.evaluated);
         let longest = all.flat_map(lengths).max().unwrap_or(1);
         let Profile { schemes, too_large, least_states, parameters } =
             profile::profile(scenario, pricing, optimizer, longest);
@@ -157,7 +129,7 @@ impl<'a> Setting<'a> {
                 "the longest sequence has {longest} tokens; the scheme with the most memory, {scheme}, fits {held}"
             )));
         }
-        Ok(Self { scenario, pricing, kind, batches, schemes, optimizer, longest, parameters, tightenings: 0 })
+        Ok(Self { context, schemes, optimizer, longest, parameters, tightenings: 0 })
     }
 
     /// Reduces MaxLen by one step.
@@ -175,8 +147,8 @@ impl<'a> Setting<'a> {
 
     /// Returns the iteration end in seconds and the highest peak memory per rank.
     fn simulate(&self, batch: &PackedBatch, replica: &ReplicaPlan) -> Option<(f64, Bytes)> {
-        let strategy = replica.strategy.as_ref()?;
-        let costs = costs(self.scenario, self.pricing, batch, replica, strategy);
+        let strategy = replica.strategy()?;
+        let costs = costs(self.context.scenario, self.context.pricing, batch, replica, strategy);
         let mut execution = execute(&replica.schedule, &costs).ok()?;
         stagger(strategy, &costs, &mut execution);
         let end = step_end(strategy, &execution).iteration_end(&costs);
@@ -185,17 +157,15 @@ impl<'a> Setting<'a> {
 
     /// Pipelines of a scheme that fit on all devices.
     fn copies(&self, scheme: &Profiled) -> u32 {
-        self.scenario.cluster.devices() / scheme.scheme.devices()
+        self.context.scenario.cluster.devices() / scheme.scheme.devices()
     }
 
-    fn finish(&self, made: Made) -> Plan {
-        let replicas = || made.iterations.iter().flat_map(|iteration| &iteration.replicas);
-        let widest = replicas()
-            .filter_map(|replica| replica.strategy.as_ref()?.pipelines.first())
-            .max_by_key(|first| first.scheme);
+    fn finish(&self, draft: Draft) -> Plan {
+        let replicas = || draft.iterations.iter().flat_map(|iteration| &iteration.replicas);
+        let widest =
+            replicas().filter_map(|replica| replica.strategy()?.pipelines.first()).max_by_key(|first| first.scheme);
         let (tensor, pipeline) = widest.map_or((1, 1), |first| (first.scheme.tensor, first.scheme.pipeline));
-        let data =
-            replicas().filter_map(|replica| replica.strategy.as_ref()).map(|strategy| strategy.pipelines.len()).max();
+        let data = replicas().filter_map(ReplicaPlan::strategy).map(|strategy| strategy.pipelines.len()).max();
         let microbatch = replicas().flat_map(|replica| &replica.microbatches).map(Vec::len).max();
         Plan {
             modules: Vec::new(),
@@ -207,12 +177,12 @@ impl<'a> Setting<'a> {
                 microbatch: microbatch.unwrap_or(1) as u32,
                 group: None,
             },
-            partition: crate::planners::dhp::group_costs::whole_model(&self.scenario.model),
-            algorithm: words::algorithm(self.kind).to_owned(),
+            partition: crate::planners::dhp::group_costs::whole_model(&self.context.scenario.model),
+            algorithm: words::algorithm(self.context.planner).to_owned(),
             status: SolverStatus::Heuristic,
-            iterations: made.iterations,
-            decisions: made.decisions,
-            search: made.search,
+            iterations: draft.iterations,
+            decisions: draft.decisions,
+            search: draft.search,
         }
     }
 }

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::observer::Unobserved;
+use crate::planners::PlanningContext;
 use crate::planners::judge;
 use crate::planners::pipeweaver::{PipeWeaver, Step};
 use crate::planners::static_3d;
@@ -46,7 +47,8 @@ fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
         let valid = scenario(("internvl3-2b", 1), &tokens, 4, &json!({ "activation_offload": 1.0 }), &layout);
         let (scenario, sizing) = (valid.scenario(), sizing(&valid));
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-        let search = LayoutSearch::run(scenario, &pricing, kind, filling, &sizing, &mut Unobserved).unwrap();
+        let context = PlanningContext::new(scenario, &pricing, kind, &sizing, &[]);
+        let search = LayoutSearch::run(context, filling, &mut Unobserved).unwrap();
         search.best().map(|(score, _)| score.time)
     };
     let nnscaler = Fixed { kind: PlannerKind::NnScaler };
@@ -73,10 +75,11 @@ fn a_layout_takes_as_long_as_the_judge_says_it_does() {
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
     let kind = PlannerKind::OneFOneB;
     let filling = Fixed { kind };
-    let search = LayoutSearch::run(scenario, &pricing, kind, &filling, &sizing, &mut Unobserved).unwrap();
-    let sized = search.best().unwrap().0.time;
     let batches = [sizing.clone()];
-    let tried = static_3d::plan(scenario, &pricing, kind, &sizing, &batches, &mut Unobserved).unwrap().unwrap();
-    let judged = judge(scenario, &pricing, &tried, &batches, &Unobserved).unwrap().unwrap();
+    let context = PlanningContext::new(scenario, &pricing, kind, &sizing, &batches);
+    let search = LayoutSearch::run(context, &filling, &mut Unobserved).unwrap();
+    let sized = search.best().unwrap().0.time;
+    let tested = static_3d::plan(context, &mut Unobserved).unwrap();
+    let judged = judge(scenario, &pricing, &tested, &batches, &Unobserved).unwrap();
     assert_eq!(sized.secs().to_bits(), judged.iteration_s().to_bits());
 }

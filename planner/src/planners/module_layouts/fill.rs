@@ -12,7 +12,7 @@ use crate::cost::pipeline::Cell;
 use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Pricing};
 use crate::model::{Model, ModuleRole};
 use crate::plan::Arrangement;
-use crate::plan::{ModuleLayout, Part, ReplicaPlan};
+use crate::plan::{ModuleLayout, Part, ReplicaKind, ReplicaPlan};
 use crate::planners::infeasible::Misfit;
 use crate::planners::layouts::MAX_CELLS;
 use crate::planners::module_layouts::module_costs;
@@ -220,7 +220,7 @@ fn priced(
     let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
     let parts = parts(scenario, point, &contents, dealing);
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-    let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+    let plan = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
     let of = (point.modules.as_slice(), partition);
     let costs = module_costs::costs(scenario, pricing, of, batch, &plan).map_err(|why| Misfit::rule(&why))?;
     Ok((plan, costs))
@@ -276,7 +276,7 @@ fn fill_dealt(
         if wave_fits {
             break;
         }
-        let (schedule, execution) = run(model, &costs, &plan.parts, (copies, order), (&arrangement, &deep))?;
+        let (schedule, execution) = run(model, &costs, plan.parts(), (copies, order), (&arrangement, &deep))?;
         let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
         if peak > scenario.memory_limit() {
             misfit.get_or_insert_with(|| Misfit::activations(rank, peak));

@@ -7,7 +7,7 @@ use crate::action::Schedule;
 use crate::cost::load::Instances;
 use crate::cost::{PipelineCosts, Pricing};
 use crate::outcome::Layout;
-use crate::plan::{Part, ReplicaPlan};
+use crate::plan::{Part, ReplicaKind, ReplicaPlan};
 use crate::planners::dynamic::deal;
 use crate::planners::infeasible::Misfit;
 use crate::planners::pipeweaver::ranking::{Budget, Ranked, Starts};
@@ -71,7 +71,7 @@ impl CutReplica {
         let count = |module| contents.iter().map(|own| Instances::of(own, module, packing).count()).max().unwrap_or(0);
         let most = scenario.model.modules.iter().map(count).collect();
         let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-        let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+        let plan = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
         let costs = replica::costs(scenario, pricing, (&found.partition, layout), number as usize, batch, &plan);
         Ok(Self {
             sizes: found.sizes,
@@ -80,8 +80,8 @@ impl CutReplica {
             most,
             stream: STREAM + u64::from(index) * u64::from(layout.data) + u64::from(number),
             costs,
-            groups: groups(&plan.parts),
-            parts: plan.parts,
+            groups: groups(plan.parts()),
+            parts: plan.parts().to_vec(),
         })
     }
 

@@ -9,7 +9,7 @@ use crate::cost::{
     LayerStrategy, LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix, UniformTimes,
 };
 use crate::lower_bound::lower_bound;
-use crate::plan::{Part, ReplicaPlan};
+use crate::plan::{Part, ReplicaKind, ReplicaPlan};
 use crate::planners::infeasible::Misfit;
 use crate::planners::layout_search::Sized;
 use crate::planners::pipeweaver::ranking;
@@ -127,7 +127,7 @@ pub(crate) fn order(
     let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &parts);
     let asked = Asked::of(scenario, pricing, (sized, number), (&cut, &parts), (step, effort));
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-    let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+    let plan = ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule);
     match step {
         Step::Tuning => asked.tuned(plan, &cut.loads),
         _ => asked.ordered(plan, step),
@@ -163,7 +163,7 @@ impl<'a> Asked<'a> {
     }
 
     fn costs(&self, plan: &ReplicaPlan) -> PipelineCosts {
-        let all: Vec<usize> = (0..plan.parts.len()).collect();
+        let all: Vec<usize> = (0..plan.parts().len()).collect();
         let (partition, place) = self.placed;
         self.table.pipeline_over(partition, place, self.flows.clone(), &all, &plan.mixes)
     }
@@ -229,7 +229,7 @@ impl<'a> Asked<'a> {
     /// Computes an order using the layer strategies from the settings.
     fn ordered(&self, mut plan: ReplicaPlan, step: Step) -> Result<Ordered, Misfit> {
         let costs = self.costs(&plan);
-        let groups = groups(&plan.parts);
+        let groups = groups(plan.parts());
         let interleaving = self.interleaving(&costs, &groups)?;
         let natural = Priorities::natural(interleaving.groups());
         let mut ranked = None;
@@ -257,7 +257,7 @@ impl<'a> Asked<'a> {
     /// the tuned layer times, and the resulting order is tuned again.
     fn tuned(&self, mut plan: ReplicaPlan, loads: &[MicrobatchLoad]) -> Result<Ordered, Misfit> {
         let limit = self.scenario.memory_limit();
-        let groups = groups(&plan.parts);
+        let groups = groups(plan.parts());
         let untuned = self.costs(&plan);
         let options = Options::of(&self.table, self.placed, (loads, &untuned));
         plan.mixes = options.leanest();
@@ -342,7 +342,7 @@ fn equal_times(costs: &PipelineCosts) -> PipelineCosts {
 
 impl Tally {
     pub(crate) fn of(ordered: &Ordered) -> Self {
-        let mut tally = Self { parts: ordered.plan.parts.len() as u64, ..Self::default() };
+        let mut tally = Self { parts: ordered.plan.parts().len() as u64, ..Self::default() };
         for mix in &ordered.plan.mixes {
             for (sum, &layers) in tally.tuned_layers.iter_mut().zip(&mix.0) {
                 *sum += u64::from(layers);
@@ -373,7 +373,7 @@ impl Tally {
 impl Ordered {
     /// Describes the search of an iteration.
     pub(crate) fn describe(&self) -> String {
-        let parts = self.plan.parts.len();
+        let parts = self.plan.parts().len();
         let microbatches = self.plan.microbatches.len();
         let cut = format!("{microbatches} microbatches split into {parts} sub-microbatches");
         let swaps = self.swapped.filter(|(before, after)| after < before).map(|(before, after)| {

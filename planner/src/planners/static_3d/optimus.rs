@@ -9,7 +9,7 @@ use crate::action::{Action, Schedule};
 use crate::cost::{LayerTable, Partition};
 use crate::model::{Model, ModuleRole};
 use crate::outcome::Layout;
-use crate::plan::{Part, ReplicaPlan};
+use crate::plan::{Part, ReplicaKind, ReplicaPlan};
 use crate::planners::infeasible::Misfit;
 use crate::planners::layout_search::Sized;
 use crate::planners::replica;
@@ -41,7 +41,7 @@ pub(crate) fn replica_plan(
     let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
     let parts = replica::parts(model, scenario.workload.packing, &contents, &sized.sizes);
     let schedule = schedule(model, sized, &parts, microbatches.len());
-    ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() }
+    ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule)
 }
 
 fn schedule(model: &Model, sized: &Sized, parts: &[Part], microbatches: usize) -> Schedule {

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use super::find;
 use crate::app::Shared;
 use crate::error::ApiError;
-use crate::sweeps::{self, Asked};
+use crate::sweeps::{self, Asked, PictureError};
 
 /// Selects the plot.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -55,8 +55,11 @@ pub(crate) async fn picture(
     let asked = Asked { x: query.x.unwrap_or(0), y: query.y, at, planner, metric };
     let reader = app.store.reader();
     let engine = reader.sweep_engine(&id).await?;
-    let picture = sweeps::picture(reader, &kept.sweep, &engine, &asked).await?;
-    Ok(Json(picture.map_err(|error| ApiError::InvalidQuestion(vec![error]))?))
+    let picture = sweeps::picture(reader, &kept.sweep, &engine, &asked).await;
+    Ok(Json(picture.map_err(|error| match error {
+        PictureError::Field(error) => ApiError::InvalidQuestion(vec![error]),
+        PictureError::Store(error) => error.into(),
+    })?))
 }
 
 /// Returns time and memory of all plans, starting with the Pareto front, at most 5,000 plans.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cost::Pricing;
 use crate::engine::{self, Unobserved};
 use crate::outcome::{Answer, Planned};
 use crate::scenario::Sampler;
@@ -150,8 +151,8 @@ fn stages_keep_as_many_rounds_as_the_memory_model_counts() {
     let batch = packed(&question);
     let scenario = question.scenario();
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-    let (kind, input) = (PlannerKind::Dflop, input(scenario, &batch));
-    let planner = Planner { scenario, pricing: &pricing, kind, input, handed_on: 0.0 };
+    let context = PlanningContext::new(scenario, &pricing, PlannerKind::Dflop, &batch, &[]);
+    let planner = Planner { context, input: input(scenario, &batch), handed_on: 0.0 };
     let degrees = |pipeline| Degrees { tensor: 1, pipeline, data: 1 };
     let configuration = Configuration { encoder: degrees(2), backbone: degrees(6), microbatches: 12 };
     let choice = Choice { configuration, ..optimize(&planner.input).unwrap().of_mean };

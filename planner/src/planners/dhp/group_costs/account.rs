@@ -27,7 +27,7 @@ impl Accounts {
         work: &[(Nanos, usize)],
     ) -> IterationGroups {
         let (mut hits, mut misses) = (0, 0);
-        let shared = plan.groups.iter().filter(|group| group.ranks.len() > 1);
+        let shared = plan.groups().iter().filter(|group| group.ranks.len() > 1);
         let asked: BTreeSet<(u32, &[u32])> = shared.map(|group| (group.microbatch, &*group.ranks)).collect();
         for (_, ranks) in asked {
             if self.made.contains(ranks) {
@@ -37,7 +37,7 @@ impl Accounts {
                 misses += 1;
             }
         }
-        let count = plan.groups.iter().map(|group| group.microbatch + 1).max().unwrap_or(0);
+        let count = plan.groups().iter().map(|group| group.microbatch + 1).max().unwrap_or(0);
         let microbatches: Vec<_> = (0..count).map(|number| microbatch(plan, sequences, number, work.len())).collect();
         let total: Nanos = work.iter().map(|of| of.0).sum();
         IterationGroups {
@@ -56,7 +56,7 @@ fn microbatch(plan: &ReplicaPlan, sequences: &[Sequence], number: u32, ranks: us
     let mut busy = vec![Nanos::ZERO; ranks];
     let mut by_degree: BTreeMap<u32, DegreeGroups> = BTreeMap::new();
     let mut distinct: BTreeSet<(u32, &[u32])> = BTreeSet::new();
-    for (own, group) in plan.microbatches.iter().zip(&plan.groups).filter(|(_, group)| group.microbatch == number) {
+    for (own, group) in plan.microbatches.iter().zip(plan.groups()).filter(|(_, group)| group.microbatch == number) {
         for &rank in &group.ranks {
             busy[rank as usize] += group.estimate;
         }
@@ -96,7 +96,7 @@ fn microbatch(plan: &ReplicaPlan, sequences: &[Sequence], number: u32, ranks: us
 mod tests {
     use super::*;
     use crate::action::Schedule;
-    use crate::plan::SequenceGroup;
+    use crate::plan::{ReplicaKind, SequenceGroup};
     use crate::training::ContextExchange;
 
     fn sequences(tokens: &[u32]) -> Vec<Sequence> {
@@ -107,7 +107,6 @@ mod tests {
     fn plan(groups: &[(&[u32], u32, &[u32], u64)]) -> ReplicaPlan {
         let microbatches = groups.iter().map(|(.., own, _)| own.to_vec()).collect();
         let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-        let mut plan = ReplicaPlan::whole(microbatches, schedule);
         let group = |&(ranks, microbatch, _, milliseconds): &(&[u32], u32, &[u32], u64)| SequenceGroup {
             ranks: ranks.to_vec(),
             microbatch,
@@ -115,8 +114,7 @@ mod tests {
             exchange: ContextExchange::Ring,
             estimate: Nanos::new(milliseconds * 1_000_000),
         };
-        plan.groups = groups.iter().map(group).collect();
-        plan
+        ReplicaPlan::new(microbatches, ReplicaKind::Groups(groups.iter().map(group).collect()), schedule)
     }
 
     /// Four ranks. Microbatch 1: a pair takes 30 ms, a rank 20 ms, and a rank is idle. Microbatch

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cost::ContextSettings;
+use crate::cost::{ContextSettings, Pricing};
 use crate::engine::{Unobserved, plan as answer};
 use crate::outcome::{Answer, Planned, Planning};
 use crate::scenario::Sampler;
@@ -115,7 +115,8 @@ fn no_baseline_is_estimated_faster_under_the_same_cost() {
         let sizing = packing::pack(&sampler.sizing().samples, &scenario.model, &scenario.workload.packing_rule());
         let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
-        let (_, mut setting) = size(scenario, &pricing, PlannerKind::Dhp, 1, &sizing, 0).unwrap();
+        let (_, mut setting) =
+            size(PlanningContext::new(scenario, &pricing, PlannerKind::Dhp, &sizing, &[]), 1, 0).unwrap();
         let sequences = sequences(&sizing, &setting.profile);
         let dhp = setting.grouped(&sequences).unwrap().seconds;
         assert!(dhp > 0.0);
@@ -126,7 +127,7 @@ fn no_baseline_is_estimated_faster_under_the_same_cost() {
         }
         setting.fixed = None;
         for kind in [PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext] {
-            setting.kind = kind;
+            setting.context.planner = kind;
             setting.degrees = AllowedDegrees::new(DegreeRule::PowersOfTwo, None, 8);
             let baseline = setting.grouped(&sequences).unwrap().seconds;
             assert!(dhp <= baseline * (1.0 + 1e-9), "{kind:?}: {dhp} and {baseline}");
@@ -190,7 +191,8 @@ fn more_memory_never_hurts_the_estimate() {
     let sizing = packing::pack(&sampler.sizing().samples, &scenario.model, &scenario.workload.packing_rule());
     let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
-    let (_, mut setting) = size(scenario, &pricing, PlannerKind::Dhp, 1, &sizing, 0).unwrap();
+    let (_, mut setting) =
+        size(PlanningContext::new(scenario, &pricing, PlannerKind::Dhp, &sizing, &[]), 1, 0).unwrap();
     let sequences = sequences(&sizing, &setting.profile);
     let mut before = f64::INFINITY;
     for tokens in [8_000, 12_000, 20_000, 40_000, 80_000] {
@@ -213,7 +215,8 @@ fn a_static_degree_grows_with_the_longest_sequence() {
     let (sizing, mut judged) = (pack(&sampler.sizing()), pack(&sampler.judged(0)));
     let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
-    let (_, mut setting) = size(scenario, &pricing, PlannerKind::StaticContext, 1, &sizing, 0).unwrap();
+    let (_, mut setting) =
+        size(PlanningContext::new(scenario, &pricing, PlannerKind::StaticContext, &sizing, &[]), 1, 0).unwrap();
     setting.tokens_per_rank = 10_000;
     let short: Vec<Sequence> = [3_000, 2_000].into_iter().cycle().take(64).map(Sequence::causal).collect();
     let of = |longest| setting.best_static_degree(&short, longest).unwrap();
@@ -251,8 +254,8 @@ fn a_tensor_degree_that_fails_on_the_run_gives_way_to_the_next() {
     let pricing = Pricing::new(&long.model, &long.cluster, &long.training).with_contexts(&contexts);
     for kind in [PlannerKind::Dhp, PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext] {
         let planned = |batch: &PackedBatch| {
-            let tried = plan(long, &pricing, kind, &sizing, std::slice::from_ref(batch), &mut Unobserved).unwrap();
-            tried.unwrap().plan().clone()
+            let context = PlanningContext::new(long, &pricing, kind, &sizing, std::slice::from_ref(batch));
+            plan(context, &mut Unobserved).unwrap().plan().clone()
         };
         assert_eq!(planned(&sizing).layout.tensor, 1, "{kind:?}");
         let Plan { layout, search, decisions, .. } = planned(&batches[0]);

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::dealing::{Dealt, assigned, dispatched, in_turn, replica};
 use super::profile::Profiled;
-use super::{Made, Setting, lengths, words};
+use super::{Draft, Setting, lengths, words};
 use crate::observer::{Cancelled, Observer, go_on};
-use crate::outcome::{Layout, Loser, RejectionCount, Search};
+use crate::outcome::{Layout, Loser, Search};
 use crate::plan::{IterationPlan, ReplicaPlan};
-use crate::planners::NoPlan;
 use crate::planners::batches::EachBatch;
+use crate::planners::{NoPlan, SearchError};
 use crate::scenario::PlannerKind;
 use crate::workload::PackedBatch;
 
@@ -37,9 +37,9 @@ struct Phase {
     capacity: u64,
 }
 
-pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
+pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Draft, SearchError<NoPlan>> {
     let mut search = Search::default();
-    let chosen = if setting.kind == PlannerKind::HotSpa {
+    let chosen = if setting.context.planner == PlannerKind::HotSpa {
         hot_spa(setting, &mut search, observer)?
     } else {
         static_scheme(setting, setting.longest, &mut search, observer)?.map(|scheme| vec![whole(setting, scheme)])
@@ -48,17 +48,21 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     search.losers.truncate(KEPT_LOSERS);
     let Some(phases) = chosen else {
         let binding = format!("no homogeneous strategy on these devices fits {} tokens", setting.longest);
-        return Ok(Err(NoPlan { binding, search }));
+        return Err(NoPlan { binding, search }.into());
     };
-    let each = EachBatch { kind: setting.kind, phase: "packing batches", batches: setting.batches.judged };
+    let each = EachBatch {
+        kind: setting.context.planner,
+        phase: "packing batches",
+        batches: setting.context.batches.evaluated,
+    };
     let iterations = each.side_by_side(observer, |index, batch, _| {
         let plan = iteration(setting, &lengths(batch), &phases)
             .ok_or_else(|| format!("iteration {index}: its longest sequence fits no microbatch"))?;
         Ok(IterationPlan { replicas: vec![plan], decision: None })
-    })?;
+    });
     let iterations = match iterations {
         Ok(iterations) => iterations,
-        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+        Err(error) => return Err(error.map(|binding| NoPlan { binding, search })),
     };
     let named = |phase: &Phase| {
         let known = &setting.schemes[phase.scheme];
@@ -68,8 +72,8 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let names: Vec<String> = phases.iter().map(named).collect();
     let mut decisions = vec![words::profile(setting)];
     decisions.extend(words::measured(setting));
-    let sequences = setting.batches.sizing.sequences.len();
-    let seen = match setting.kind {
+    let sequences = setting.context.batches.sizing.sequences.len();
+    let seen = match setting.context.planner {
         PlannerKind::HotSpa => {
             format!("{} sample batches of {sequences} sequences", looked_at(setting).len())
         }
@@ -77,12 +81,13 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     };
     decisions.push(format!("{}: the fastest of {} strategies on {seen}.", names.join(", then "), search.simulated));
     decisions.extend(words::optimizer(setting));
-    Ok(Ok(Made { iterations, decisions, search }))
+    Ok(Draft { iterations, decisions, search })
 }
 
 /// Builds a single phase for all sequences, packed to the context length.
 fn whole(setting: &Setting<'_>, scheme: usize) -> Phase {
-    let capacity = u64::from(setting.scenario.workload.context_length).min(setting.schemes[scheme].cost.max_len);
+    let capacity =
+        u64::from(setting.context.scenario.workload.context_length).min(setting.schemes[scheme].cost.max_len);
     Phase { scheme, end: u64::MAX, capacity }
 }
 
@@ -115,14 +120,14 @@ fn deal(setting: &Setting<'_>, phase: Phase, lengths: &[u64], own: &[u32], numbe
     if copies == 0 || longest > scheme.cost.max_len {
         return None;
     }
-    match setting.kind {
+    match setting.context.planner {
         PlannerKind::HydraulisBase => {
-            dispatched((place, scheme), copies, lengths, (phase.capacity, setting.scenario.seed))
+            dispatched((place, scheme), copies, lengths, (phase.capacity, setting.context.scenario.seed))
         }
         PlannerKind::HydraulisPacking => {
             let mut of = vec![0; setting.schemes.len()];
             of[place] = copies;
-            assigned(&setting.schemes, &of, lengths, setting.scenario.seed)
+            assigned(&setting.schemes, &of, lengths, setting.context.scenario.seed)
         }
         _ => Some(in_turn((place, scheme), copies, lengths, own, (phase.capacity, number))),
     }
@@ -135,23 +140,23 @@ fn static_scheme(
     search: &mut Search,
     observer: &mut dyn Observer,
 ) -> Result<Option<usize>, Cancelled> {
-    let sizing = lengths(setting.batches.sizing);
+    let sizing = lengths(setting.context.batches.sizing);
     let mut best: Option<(f64, usize)> = None;
     for (place, known) in setting.schemes.iter().enumerate() {
         go_on(observer)?;
         search.candidates += 1;
         if known.cost.max_len < longest {
-            reject(search, format!("a microbatch fits fewer than the {longest} tokens of the longest sequence"));
+            search.reject(format!("a microbatch fits fewer than the {longest} tokens of the longest sequence"));
             continue;
         }
         let simulated = iteration(setting, &sizing, &[whole(setting, place)])
-            .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
+            .and_then(|plan| setting.simulate(setting.context.batches.sizing, &plan));
         let Some((seconds, peak)) = simulated else {
-            reject(search, "the sizing batch cannot be distributed to its pipelines".to_owned());
+            search.reject("the sizing batch cannot be distributed to its pipelines".to_owned());
             continue;
         };
-        if peak > setting.scenario.memory_limit() {
-            reject(search, "activations exceed the memory".to_owned());
+        if peak > setting.context.scenario.memory_limit() {
+            search.reject("activations exceed the memory".to_owned());
             continue;
         }
         search.simulated += 1;
@@ -183,18 +188,12 @@ fn layout(setting: &Setting<'_>, known: &Profiled) -> Layout {
     }
 }
 
-fn reject(search: &mut Search, reason: String) {
-    search.rejected += 1;
-    match search.rejections.iter_mut().find(|known| known.reason == reason) {
-        Some(known) => known.count += 1,
-        None => search.rejections.push(RejectionCount { reason, count: 1 }),
-    }
-}
-
 /// Returns the batches for comparing HotSPa candidates. The sizing batch alone contains too few
 /// long sequences.
 fn looked_at<'a>(setting: &Setting<'a>) -> Vec<&'a PackedBatch> {
-    std::iter::once(setting.batches.sizing).chain(setting.batches.survey.iter().take(LOOKED_AT)).collect()
+    std::iter::once(setting.context.batches.sizing)
+        .chain(setting.context.batches.survey.iter().take(LOOKED_AT))
+        .collect()
 }
 
 /// Searches the phases of HotSPa, in descending length order. Candidates are all splits into at
@@ -241,16 +240,16 @@ fn hot_spa(
         }
         if ways.is_empty() {
             search.candidates += 1;
-            reject(search, "no scheme fits the sequences of an interval".to_owned());
+            search.reject("no scheme fits the sequences of an interval".to_owned());
         }
         for phases in ways {
             search.candidates += 1;
             let simulated = looked_at.iter().map(|batch| {
                 let plan = iteration(setting, &lengths(batch), &phases)?;
-                setting.simulate(batch, &plan).filter(|(_, peak)| *peak <= setting.scenario.memory_limit())
+                setting.simulate(batch, &plan).filter(|(_, peak)| *peak <= setting.context.scenario.memory_limit())
             });
             let Some(seconds) = simulated.map(|simulated| Some(simulated?.0)).sum::<Option<f64>>() else {
-                reject(search, "activations exceed the memory".to_owned());
+                search.reject("activations exceed the memory".to_owned());
                 continue;
             };
             search.simulated += 1;
@@ -270,10 +269,10 @@ fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
         let lengths = lengths(batch);
         (0..lengths.len() as u32).filter(|&index| (above + 1..=end).contains(&lengths[index as usize])).collect()
     };
-    let mut batches = std::iter::once(setting.batches.sizing).chain(setting.batches.survey);
-    let batch = batches.find(|batch| !inside(batch).is_empty()).unwrap_or(setting.batches.sizing);
+    let mut batches = std::iter::once(setting.context.batches.sizing).chain(setting.context.batches.survey);
+    let batch = batches.find(|batch| !inside(batch).is_empty()).unwrap_or(setting.context.batches.sizing);
     let (lengths, own) = (lengths(batch), inside(batch));
-    let context = u64::from(setting.scenario.workload.context_length);
+    let context = u64::from(setting.context.scenario.workload.context_length);
     let mut timed: Vec<(f64, Phase)> = Vec::new();
     for (scheme, profiled) in setting.schemes.iter().enumerate() {
         if profiled.cost.max_len < end || setting.copies(profiled) == 0 {
@@ -285,7 +284,7 @@ fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
                 .map(|dealt| replica(&setting.schemes, dealt, setting.optimizer))
                 .and_then(|plan| setting.simulate(batch, &plan));
             let Some((seconds, peak)) = simulated else { continue };
-            if peak <= setting.scenario.memory_limit() {
+            if peak <= setting.context.scenario.memory_limit() {
                 timed.push((seconds, phase));
             }
         }

@@ -2,9 +2,7 @@
 //! assignment.
 
 use super::profile::Profiled;
-use crate::action::Schedule;
-use crate::plan::ReplicaPlan;
-use crate::plan::{OptimizerSharding, SchemedPipeline, Strategy};
+use crate::plan::{OptimizerSharding, ReplicaKind, ReplicaPlan, SchemedPipeline, Strategy};
 use crate::planners::hydraulis::pipeline_costs::schedule;
 use crate::planners::hydraulis::{Assignment, DispatchSettings, PackingSettings, SchemeCost, assign, dispatch};
 
@@ -157,10 +155,8 @@ pub(crate) fn replica(schemes: &[Profiled], mut dealt: Vec<Dealt>, optimizer: Op
         microbatches.extend(own.microbatches);
     }
     let strategy = Strategy { pipelines, optimizer, estimated_s };
-    let mut plan = ReplicaPlan::whole(microbatches, Schedule { stages: 0, microbatches: 0, orders: Vec::new() });
-    plan.schedule = schedule(&strategy);
-    plan.strategy = Some(strategy);
-    plan
+    let schedule = schedule(&strategy);
+    ReplicaPlan::new(microbatches, ReplicaKind::Strategy(strategy), schedule)
 }
 
 #[cfg(test)]

@@ -2,18 +2,18 @@
 
 use super::dealing::{assigned, of_assignment, pipelines, replica, seconds};
 use super::profile::{Profiled, undominated};
-use super::{Made, Setting, lengths, words};
+use super::{Draft, Setting, lengths, words};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::Search;
 use crate::plan::Scheme;
 use crate::plan::{IterationPlan, ReplicaPlan};
-use crate::planners::NoPlan;
 use crate::planners::batches::EachBatch;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
 use crate::planners::hydraulis::{
     Assignment, CandidateResult, Choice, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, assign,
     choose_beside, propose,
 };
+use crate::planners::{NoPlan, SearchError};
 use crate::scenario::PlannerKind;
 use crate::workload::PackedBatch;
 
@@ -33,13 +33,13 @@ const SIMULATED: usize = 4;
 const CLOSE: f64 = 1.04;
 
 impl Proposed {
-    fn of(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Self, String>, Cancelled> {
+    fn new(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Self, SearchError<String>> {
         let schemes = undominated(&setting.schemes);
-        let survey = setting.batches.survey.iter().chain([setting.batches.sizing]);
+        let survey = setting.context.batches.survey.iter().chain([setting.context.batches.sizing]);
         let mut seen: Vec<u64> = survey.flat_map(lengths).collect();
         seen.sort_unstable();
         let counted: Vec<(u64, f64)> = seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
-        let devices = setting.scenario.cluster.devices();
+        let devices = setting.context.scenario.cluster.devices();
         let settings = ProposalSettings::up_to(seen.last().copied().unwrap_or(0));
         // Hydraulis Eq. 4 models computation only, which favours TP 1. At TP 1, all devices pull
         // the full model. Therefore Hydraulis Eq. 4 is solved once per minimum TP.
@@ -69,7 +69,7 @@ impl Proposed {
             }
         }
         if let (true, Some(error)) = (strategies.is_empty(), failed) {
-            return Ok(Err(error.to_string()));
+            return Err(SearchError::Infeasible(error.to_string()));
         }
         let interaction = |copies: &Vec<u32>| {
             let own: Vec<Scheme> = schemes
@@ -77,10 +77,10 @@ impl Proposed {
                 .zip(copies)
                 .flat_map(|(known, &count)| std::iter::repeat_n(known.scheme, count as usize))
                 .collect();
-            Interaction::of(setting.scenario, &own, setting.parameters)
+            Interaction::of(setting.context.scenario, &own, setting.parameters)
         };
         let interactions = strategies.iter().map(interaction).collect();
-        Ok(Ok(Self { schemes, strategies, interactions }))
+        Ok(Self { schemes, strategies, interactions })
     }
 
     fn label(&self, strategy: usize) -> String {
@@ -105,7 +105,7 @@ impl Proposed {
         observer: &mut dyn Observer,
     ) -> Result<Option<usize>, Cancelled> {
         let batches: Vec<Vec<u64>> =
-            setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
+            setting.context.batches.survey.iter().chain([setting.context.batches.sizing]).map(lengths).collect();
         let (dispatching, packing) =
             (settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
         let total = |place: usize, observer: &dyn Observer| {
@@ -162,28 +162,32 @@ impl Proposed {
 }
 
 fn settings(setting: &Setting<'_>) -> DispatchSettings {
-    DispatchSettings { seed: setting.scenario.seed, nodes: QUICK, ..DispatchSettings::default() }
+    DispatchSettings { seed: setting.context.scenario.seed, nodes: QUICK, ..DispatchSettings::default() }
 }
 
-pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
+pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Draft, SearchError<NoPlan>> {
     let search = Search { candidates: setting.schemes.len() as u32, ..Search::default() };
-    let mut proposed = match Proposed::of(setting, observer)? {
+    let mut proposed = match Proposed::new(setting, observer) {
         Ok(proposed) => proposed,
-        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+        Err(error) => return Err(error.map(|binding| NoPlan { binding, search })),
     };
     let count = proposed.strategies.len();
     let able = proposed.able(setting);
-    if setting.kind == PlannerKind::HydraulisStatic {
+    if setting.context.planner == PlannerKind::HydraulisStatic {
         let Some(best) = proposed.best_for_all(setting, &able, observer)? else {
             let binding = format!("none of {count} strategies fits {} tokens", setting.longest);
-            return Ok(Err(NoPlan { binding, search }));
+            return Err(NoPlan { binding, search }.into());
         };
         proposed.strategies = vec![proposed.strategies[best].clone()];
         proposed.interactions = vec![proposed.interactions[best].clone()];
     }
     let costs: Vec<Vec<_>> = proposed.strategies.iter().map(|copies| pipelines(&proposed.schemes, copies)).collect();
     let mut used: Vec<(usize, u32)> = Vec::new();
-    let each = EachBatch { kind: setting.kind, phase: "assigning sequences", batches: setting.batches.judged };
+    let each = EachBatch {
+        kind: setting.context.planner,
+        phase: "assigning sequences",
+        batches: setting.context.batches.evaluated,
+    };
     let iterations = each.in_turn(observer, |index, batch, observer| {
         let own = lengths(batch);
         // After cancellation all strategies get infinite cost; the caller discards the choice.
@@ -200,24 +204,27 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
             None => used.push((place, 1)),
         }
         Ok(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &choice, place)) })
-    })?;
+    });
     let iterations = match iterations {
         Ok(iterations) => iterations,
-        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+        Err(error) => return Err(error.map(|binding| NoPlan { binding, search })),
     };
     used.sort_by_key(|&(place, times)| (std::cmp::Reverse(times), place));
     let mut decisions = vec![words::profile(setting)];
     decisions.extend(words::measured(setting));
-    decisions.push(match setting.kind {
+    decisions.push(match setting.context.planner {
         PlannerKind::HydraulisStatic => format!(
             "One strategy for all batches, the fastest of the {} (of {count} proposed) that fit {} tokens: {}.",
             able.len(),
             setting.longest,
             proposed.label(0)
         ),
-        _ => format!("{count} strategies proposed once from {} sample batches.", setting.batches.survey.len() + 1),
+        _ => format!(
+            "{count} strategies proposed once from {} sample batches.",
+            setting.context.batches.survey.len() + 1
+        ),
     });
-    if setting.kind == PlannerKind::Hydraulis {
+    if setting.context.planner == PlannerKind::Hydraulis {
         let all = iterations.len();
         let named = used.iter().take(4).map(|&(place, times)| format!("{} {times} times", proposed.label(place)));
         let more = if used.len() > 4 { format!(", {} others", used.len() - 4) } else { String::new() };
@@ -225,7 +232,7 @@ pub(crate) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     }
     decisions.extend(words::optimizer(setting));
     let search = Search { candidates: count as u32, ..search };
-    Ok(Ok(Made { iterations, decisions, search }))
+    Ok(Draft { iterations, decisions, search })
 }
 
 /// Returns the selected strategy and its plan for a batch. The fitted cost has an error of some per
@@ -254,7 +261,7 @@ fn run(
     let close = close.into_iter().take(SIMULATED).take_while(|(seconds, _)| *seconds <= best * CLOSE);
     let first = plan_of(of_assignment(&proposed.schemes, &proposed.strategies[chosen], lengths, &choice.assignment));
     let others = close.filter_map(|(_, place)| {
-        let dealt = assigned(&proposed.schemes, &proposed.strategies[place], lengths, setting.scenario.seed)?;
+        let dealt = assigned(&proposed.schemes, &proposed.strategies[place], lengths, setting.context.scenario.seed)?;
         Some((place, plan_of(dealt)))
     });
     let simulated = std::iter::once((chosen, first)).chain(others).map(|(place, plan)| {

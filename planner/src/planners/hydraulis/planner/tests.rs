@@ -2,6 +2,7 @@ use super::dealing::{Dealt, replica};
 use super::profile::profile;
 use super::*;
 use crate::check::check_execution_plan;
+use crate::cost::Pricing;
 use crate::cost::overrides::{AtDegrees, CostOverride};
 use crate::cost::{ContextSettings, LayerModel, ModuleLoad};
 use crate::engine::{Unobserved, plan as answer};
@@ -9,7 +10,7 @@ use crate::execution_plan::{Buffers, compile};
 use crate::outcome::{Answer, IterationStrategy, Planned};
 use crate::plan::Scheme;
 use crate::planners::hydraulis::pipeline_costs::Interaction;
-use crate::planners::{judge, plan_static};
+use crate::planners::{judge, static_3d};
 use crate::scenario::Sampler;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
@@ -163,9 +164,10 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
         let contexts = ContextSettings::up_to(&question.training, 8);
         let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
         let kind = PlannerKind::OneFOneB;
-        let tried = plan_static(question, &pricing, kind, &batches[0], &batches, &mut Unobserved).unwrap().unwrap();
-        let plan = tried.plan();
-        let (expected, _) = judge(question, &pricing, &tried, &batches, &Unobserved).unwrap().unwrap().into_parts();
+        let context = PlanningContext::new(question, &pricing, kind, &batches[0], &batches);
+        let tested = static_3d::plan(context, &mut Unobserved).unwrap();
+        let plan = tested.plan();
+        let (expected, _) = judge(question, &pricing, &tested, &batches, &Unobserved).unwrap().into_parts();
         let schemes = profile(question, &pricing, OptimizerSharding::Replicas, 16_384).schemes;
         let wanted = Scheme { tensor, pipeline: stages, context: 1 };
         let place = schemes.iter().position(|known| known.scheme == wanted).unwrap();
@@ -187,7 +189,7 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
                 IterationPlan { replicas, decision: None }
             });
             let own = Plan { iterations: iterations.collect(), ..plan.clone() };
-            let judged = judge(question, &pricing, &own.into(), &batches, &Unobserved).unwrap().unwrap();
+            let judged = judge(question, &pricing, &own.into(), &batches, &Unobserved).unwrap();
             let (judged, _) = judged.into_parts();
             for (own, expected) in judged.iterations.iter().zip(&expected.iterations) {
                 let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;
@@ -293,10 +295,8 @@ fn a_scheme_that_holds_the_longest_sequence_does_so_while_it_can() {
     let sizing = packing::pack(&sampler.sizing().samples, &question.model, &question.workload.packing_rule());
     let contexts = ContextSettings::up_to(&question.training, 8);
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
-    let batches = Batches { survey: &[], sizing: &sizing, judged: &[] };
-    let Ok(mut setting) = Setting::new(question, &pricing, PlannerKind::Hydraulis, batches) else {
-        panic!("there are schemes")
-    };
+    let context = PlanningContext::new(question, &pricing, PlannerKind::Hydraulis, &sizing, &[]);
+    let Ok(mut setting) = Setting::new(context) else { panic!("there are schemes") };
     let longest = setting.longest;
     setting.schemes.truncate(1);
     setting.schemes[0].cost.max_len = longest + longest / 50;

@@ -72,12 +72,12 @@ pub(crate) fn measured(setting: &Setting<'_>) -> Option<String> {
         context: known.scheme.context,
         exchange: Some(ContextExchange::Ring),
     });
-    measured_layers::words(setting.scenario, &degrees.collect::<Vec<_>>())
+    measured_layers::words(setting.context.scenario, &degrees.collect::<Vec<_>>())
 }
 
 /// Describes the optimizer sharding.
 pub(crate) fn optimizer(setting: &Setting<'_>) -> Option<String> {
-    let devices = setting.scenario.cluster.devices();
+    let devices = setting.context.scenario.cluster.devices();
     (setting.optimizer == OptimizerSharding::AllDevices).then(|| {
         format!(
             "Optimizer state sharded over all {devices} devices; parameters are pulled, gradients reduced and pushed."

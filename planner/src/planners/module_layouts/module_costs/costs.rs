@@ -56,7 +56,7 @@ pub(crate) fn boundaries(
 ) -> Result<Vec<(usize, usize, Crossing)>, String> {
     let arrangement = Arrangement::of(layouts, partition, scenario.model.modules.len())?;
     let work = Work::of(scenario, layouts, &arrangement, batch, plan)?;
-    let module = |part: usize| plan.parts[part].module as usize;
+    let module = |part: usize| plan.parts()[part].module as usize;
     let of_part = |(part, crossings): (usize, Vec<(usize, Crossing)>)| {
         crossings.into_iter().map(move |(input, crossing)| (module(input), module(part), crossing))
     };
@@ -124,18 +124,18 @@ impl<'a> Work<'a> {
             let standing = arrangement.modules.get(part.module as usize);
             standing.is_some_and(|standing| part.copy < layouts[standing.layout].pipelines())
         };
-        if !plan.parts.iter().all(exists) {
+        if !plan.parts().iter().all(exists) {
             return Err("a part runs on a copy that does not exist".to_owned());
         }
         let contents: Vec<MicrobatchContents> = plan.microbatches.iter().map(|own| batch.contents(own)).collect();
-        let mut cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+        let mut cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, plan.parts());
         if arrangement.joined {
-            for (load, part) in cut.loads.iter_mut().zip(&plan.parts) {
+            for (load, part) in cut.loads.iter_mut().zip(plan.parts()) {
                 let sequences = contents[part.microbatch as usize].sequences();
                 *load = MicrobatchLoad::of(sequences, &scenario.model, scenario.workload.packing);
             }
         }
-        Ok(Self { scenario, layouts, parts: &plan.parts, contents, cut })
+        Ok(Self { scenario, layouts, parts: plan.parts(), contents, cut })
     }
 
     fn layout_of(&self, arrangement: &Arrangement, part: usize) -> usize {

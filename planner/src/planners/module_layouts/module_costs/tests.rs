@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::action::Schedule;
 use crate::cost::{DegreeSettings, Partition, Pricing};
 use crate::outcome::Layout;
-use crate::plan::{Arrangement, ModuleLayout, Part, ReplicaPlan};
+use crate::plan::{Arrangement, ModuleLayout, Part, ReplicaKind, ReplicaPlan};
 use crate::planners::replica;
 use crate::scenario::Sampler;
 use crate::scenario::Scenario;
@@ -60,7 +60,7 @@ pub(crate) fn plan(scenario: &Scenario, batch: &PackedBatch, count: u32, copies:
     let on = |part: Part| Part { copy: part.microbatch % copies[part.module as usize], ..part };
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
     let parts = parts.into_iter().map(on).collect();
-    ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() }
+    ReplicaPlan::new(microbatches, ReplicaKind::Parts(parts), schedule)
 }
 
 fn costs_of(
@@ -111,9 +111,9 @@ fn copies_of_one_layout_cost_what_replicas_cost() {
     for copy in 0..2 {
         let mut own = all.clone();
         own.microbatches = all.microbatches.iter().skip(copy).step_by(2).cloned().collect();
-        own.parts.retain(|part| part.copy as usize == copy);
-        let mine: Vec<usize> = (0..all.parts.len()).filter(|&part| all.parts[part].copy as usize == copy).collect();
-        for part in &mut own.parts {
+        own.parts_mut().retain(|part| part.copy as usize == copy);
+        let mine: Vec<usize> = (0..all.parts().len()).filter(|&part| all.parts()[part].copy as usize == copy).collect();
+        for part in own.parts_mut() {
             part.microbatch /= 2;
         }
         let expected = replica::costs(&scenario, &pricing, (&partition, homogeneous), copy, &batch, &own);
@@ -148,8 +148,8 @@ fn copies_side_by_side_share_out_the_instances() {
     assert_eq!((shared.ranks(), shared.stages()), (1, 2));
     // Reference: one-image parts on separate encoders.
     let mut halves = plan.clone();
-    halves.parts = plan
-        .parts
+    *halves.parts_mut() = plan
+        .parts()
         .iter()
         .flat_map(|part| match part.module {
             0 => vec![Part { end: 1, ..*part }, Part { first: 1, copy: 1, ..*part }],
@@ -213,12 +213,12 @@ fn one_chain_costs_what_a_replica_of_whole_microbatches_costs() {
     let weights = vec![crate::cost::partition::ModuleWeight { layer: 1.0, input: 0.0, output: 0.0 }; 2];
     let partition = Partition::balanced(&scenario.model, &weights, 4).unwrap();
     let mut whole = plan(&scenario, &batch, 6, [1, 1]);
-    whole.parts.clear();
+    whole.kind = ReplicaKind::Pipeline;
     let homogeneous = Layout { tensor: 2, pipeline: 4, data: 1, chunks: 1, microbatch: 1, group: None };
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
     let expected = replica::costs(&scenario, &pricing, (&partition, homogeneous), 0, &batch, &whole);
     let part = |microbatch| Part { microbatch, module: 1, first: 0, end: 1, copy: 0 };
     let parts = (0..6).map(part).collect();
-    let chained = ReplicaPlan { parts, ..whole };
+    let chained = ReplicaPlan { kind: ReplicaKind::Parts(parts), ..whole };
     assert!(costs_of(&scenario, &[layout(0..2, [2, 1, 4, 1], 0)], &partition, &chained) == expected);
 }

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::host::{NeverCancelled, SequentialWorkers};
 use crate::observer::Unobserved;
+use crate::planners::PlanningContext;
 use crate::planners::layout_search::LayoutSearch;
 use crate::planners::pipeweaver::ranking::Starts;
 use crate::planners::pipeweaver::{PipeWeaver, plan};
@@ -41,7 +42,8 @@ fn a_search_that_finds_nothing_better_is_told() {
     let (scenario, sizing) = (valid.scenario(), sizing(&valid));
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
     let batches = [sizing.clone()];
-    let plan = plan(scenario, &pricing, PlannerKind::PipeWeaver, &sizing, &batches, &mut Unobserved).unwrap().unwrap();
+    let context = PlanningContext::new(scenario, &pricing, PlannerKind::PipeWeaver, &sizing, &batches);
+    let plan = plan(context, &mut Unobserved).unwrap();
     let told = plan.decisions.iter().find(|line| line.starts_with("Tried ")).unwrap();
     assert_ne!(told, "Tried 0 orders.");
     let decision = plan.iterations[0].decision.as_ref().unwrap();
@@ -63,16 +65,16 @@ fn an_order_that_cannot_be_tuned_again_is_kept() {
     let (scenario, batch) = (valid.scenario(), sizing(&valid));
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
     let filling = PipeWeaver { step: Step::Tuning };
-    let search =
-        LayoutSearch::run(scenario, &pricing, PlannerKind::PipeWeaver, &filling, &batch, &mut Unobserved).unwrap();
+    let context = PlanningContext::new(scenario, &pricing, PlannerKind::PipeWeaver, &batch, &[]);
+    let search = LayoutSearch::run(context, &filling, &mut Unobserved).unwrap();
     let sized = search.winner().unwrap();
     let effort =
         Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &SequentialWorkers, watch: &NeverCancelled };
     let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
     let (plan, end) = (ordered.plan.clone(), ordered.end);
     let contents = [batch.contents(&[0])];
-    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
-    let asked = Asked::of(scenario, &pricing, (&sized, 0), (&cut, &plan.parts), (Step::Tuning, effort));
+    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, plan.parts());
+    let asked = Asked::of(scenario, &pricing, (&sized, 0), (&cut, plan.parts()), (Step::Tuning, effort));
     let swapped = Ordered { swapped: Some((end + end, end)), ..ordered };
     let kept = asked.retuned(swapped, |_| Err(Misfit::deadlock())).unwrap();
     assert_eq!((kept.plan, kept.end), (plan, end));
